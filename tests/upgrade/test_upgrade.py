@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from sluice.capture import resources
@@ -89,6 +90,47 @@ def test_a_master_and_its_slaves_of_version_1_go_on_where_they_were(
     assert rig.differences() == {}
     assert rig.checkpoint.epoch > 7, "the checkpoint is the one that was there"
     assert resources.install(rig.master, rig.pair.prefix, "public").files == ()
+
+
+def test_statements_between_the_upgrade_and_the_next_comparison_succeed_and_are_captured(
+    database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path
+) -> None:
+    """Triggers of the application make another kind of capture necessary than version 1 chose: until its triggers are
+    made anew, the functions of version 1 stay in force."""
+    rig = as_it_was_left(database, redis_url, tmp_path)
+    rig.master.execute(
+        """
+        CREATE FUNCTION public.total() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF pg_trigger_depth() = 1 THEN
+                UPDATE public.account SET balance = (SELECT count(*) FROM public.account) WHERE id = 50;
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER total AFTER INSERT OR UPDATE OR DELETE ON public.account EXECUTE FUNCTION public.total();
+        """
+    )
+    rig.master.execute("SELECT public.demo_create_trigger('public', 'account')")
+    (before,) = rig.master.execute("SELECT max(repl_key) FROM public.demo_items").fetchall()
+    with psycopg.connect(**rig.master.info.get_parameters(), password=rig.master.info.password) as busy:  # type: ignore[arg-type]
+        # So the comparison at the end of the upgrade cannot make its triggers anew.
+        busy.execute(
+            "SELECT FROM public.account WHERE id = 1 FOR UPDATE; LOCK TABLE public.account IN ROW EXCLUSIVE MODE"
+        )
+        resources.install(rig.master, rig.pair.prefix, "public")
+    change(rig, 300)
+    actions = rig.master.execute(
+        "SELECT db_action, count(*) FROM public.demo_items WHERE repl_key > %s AND tablename = 'account'"
+        " GROUP BY 1 ORDER BY 1",
+        before,
+    ).fetchall()
+    assert [action for action, _ in actions] == ["DELETE", "INSERT", "UPDATE"]
+    rig.capture()
+    with rig.apply():
+        rig.await_current()
+        change(rig, 400)
+        rig.await_current()
+    assert rig.differences() == {}
 
 
 def test_files_of_a_transfer_of_1_0_are_loaded(database: Callable[..., ConnectionInfo], tmp_path: Path) -> None:

@@ -51,6 +51,16 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
+-- What capture functions of earlier releases call. They stay in force until their table is reconciled, if its triggers must
+-- change: nothing fits, so they generate their code anew at each call.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
+    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[]
+) RETURNS oid[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT '{}'::oid[]
+$sluice$;
+
 -- The code of that call for the present table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting_code(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off

@@ -10,7 +10,6 @@ UPDATE ${schema}.${prefix}partitions SET bound = NULL;
 
 -- Functions whose parameters or results have changed.
 DROP FUNCTION IF EXISTS ${schema}.${prefix}check_table(text, text, boolean, boolean),
-    ${schema}.${prefix}fitting(regclass[], oid, text[], oid[], oid[]),
     ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text),
     ${schema}.${prefix}rename(text, text, text, text, text, boolean);
 
