@@ -103,7 +103,24 @@ def test_a_long_installation_says_how_far_it_is(checkout: Path, tmp_path: Path) 
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("".join(f"package{number}==1.0\n" for number in range(9)))
     said = sluice(checkout, "status").stderr
-    assert "installing 10 packages into" in said and "3 of 10 packages are installed" in said, said
+    assert "installing 11 packages into" in said and "4 of 11 packages are installed" in said, said
+
+
+def test_a_line_says_what_goes_on_also_while_the_number_stays_the_same() -> None:
+    assert bootstrap.progress_line(2, -1, 195) == "the packages are being fetched and prepared"
+    assert bootstrap.progress_line(57, 2, 195) == "57 of 195 packages are installed"
+    assert bootstrap.progress_line(57, 57, 195).startswith("57 of 195 packages are installed; the others are being")
+    assert "versions of the lock" in bootstrap.progress_line(195, -1, 195)
+
+
+def test_uv_trusts_the_authorities_of_the_machine_unless_told_otherwise(checkout: Path, tmp_path: Path) -> None:
+    log, tool = tmp_path / "uv.log", (tmp_path / "tools" / "uv").read_text()
+    fake(tmp_path / "tools", "uv", f'[ "$1" != pip ] || echo "$UV_SYSTEM_CERTS" >> {log}\n{tool}')
+    for given, seen in ({}, "1"), ({"UV_SYSTEM_CERTS": "0"}, "0"):
+        shutil.rmtree(checkout / ".venv", ignore_errors=True)
+        log.write_text("")
+        assert sluice(checkout, "status", **given).returncode == 0
+        assert set(log.read_text().split()) == {seen}
 
 
 def test_it_runs_through_a_link_and_from_anywhere(checkout: Path, tmp_path: Path) -> None:
@@ -192,6 +209,17 @@ def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
     assert "is unfinished or broken; making it anew" in run.stderr
     assert not (venv / "half").exists()
     assert not (venv / "sluice-installing").exists()
+
+
+def test_an_interrupted_installation_behind_a_link_is_made_anew(checkout: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    (checkout / ".venv").symlink_to(shared)
+    assert sluice(checkout, "status").returncode == 0
+    (shared / "sluice-lock").unlink()
+    (shared / "sluice-installing").touch()
+    again = sluice(checkout, "status")
+    assert "making it anew" in again.stderr and again.stdout.startswith("ran|['status']|"), again.stderr
+    assert (checkout / ".venv").is_symlink() and (tmp_path / "shared.lock").exists()
 
 
 def test_a_changed_lock_is_installed_over_what_is_there(checkout: Path) -> None:

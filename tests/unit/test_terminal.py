@@ -1,5 +1,6 @@
 """What a person at a terminal reads and answers: lists of tables, questions, results of comparisons, remedies."""
 
+import ast
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import compared, status, watched
+from sluice.cli.airflow import MADE_HERE
 from sluice.cli.arguments import tables_of
 from sluice.cli.operate import NotAnswered, RunFailed, run_act, run_verify
 from sluice.coordination.gate import ERROR, Closure
@@ -26,6 +28,7 @@ from sluice.model.reject import how_to_settle
 from sluice.model.table_state import how_to_capture, how_to_load
 from sluice.operate.actions import ACTIONS, Incomplete
 from sluice.operate.remedies import at_terminal, command, on_page
+from sluice.paths import PACKAGE
 from tests.unit.test_monitor import NOW, some
 
 PAIR = ["SHOP_", "dr1"]
@@ -117,6 +120,27 @@ def test_each_command_of_a_remedy_is_understood() -> None:
         assert args.prefix == "S_"
     assert "set aside" in at_terminal(how_to_settle(["public.t"]), "S_", "a")
     assert "./sluice rejects S_ a" in at_terminal(how_to_settle(["public.t"]), "S_", "a")
+
+
+def texts(module: str) -> list[str]:
+    """The texts of a module that its user may read: all but docstrings."""
+    tree = ast.parse(module)
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
+    ]
+
+
+def test_a_text_names_the_command_as_it_is_typed_here() -> None:
+    """An installed package has `sluice` on PATH, a checkout `./sluice`: see `paths.PROGRAM`."""
+    only_in_a_checkout = {PACKAGE / "cli" / "bootstrap.py"}
+    own = {"./sluice", MADE_HERE}  # PROGRAM itself, and a mark that both must find again
+    modules = {file: file.read_text() for file in set(PACKAGE.rglob("*.py")) - only_in_a_checkout}
+    naming = {file: texts(module) for file, module in modules.items() if "./sluice" in module}
+    found = {(file, text) for file, ours in naming.items() for text in ours if "./sluice" in text and text not in own}
+    assert naming and not found
 
 
 CONFLICT = "public.orders: the slave has no row with the key id = 7 and more than one line"

@@ -27,6 +27,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_steps
+from sluice.paths import PROGRAM
 
 log = logging.getLogger("sluice.airflow")
 
@@ -136,7 +137,7 @@ def _question(task: TaskContext, folder: str, arrived: str, log_url: str) -> str
         f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "
         f"approve again.\n\nThe initial data of {task} are written; changes are queued meanwhile.\n\n1. {carry}\n"
         "2. **Approve**: the folder is checked, file by file, then imported. What is wrong is listed in this task's "
-        "log and in the slave's message (`./sluice status`). Where the slave's machine loads the folder itself "
-        "(`./sluice import`), approve when that is through.\n\n"
+        f"log and in the slave's message (`{PROGRAM} status`). Where the slave's machine loads the folder itself "
+        f"(`{PROGRAM} import`), approve when that is through.\n\n"
         "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
     )

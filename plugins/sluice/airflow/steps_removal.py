@@ -16,6 +16,7 @@ from sluice.errors import Terminal
 from sluice.model.lack import MASTER
 from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
+from sluice.paths import PROGRAM
 
 log = logging.getLogger("sluice.airflow")
 
@@ -60,7 +61,7 @@ class AdministratorNeeded(Terminal):
 
     def __init__(self, task: TaskContext, side: str) -> None:
         super().__init__(
-            f"{task}: its event triggers belong to a superuser of {side}. Run ./sluice remove with --admin "
+            f"{task}: its event triggers belong to a superuser of {side}. Run {PROGRAM} remove with --admin "
             f"{side}=LOGIN instead, which takes them away as well."
         )
 

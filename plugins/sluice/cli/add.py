@@ -22,6 +22,7 @@ from sluice.errors import SluiceError, Terminal
 from sluice.model.lack import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import FIRST, MASTERS
+from sluice.paths import PROGRAM
 from sluice.preflight.checks import NotReady
 
 GIVE_PASSWORD = "then you give it a password, which is in no file: in psql the command asks for it"  # noqa: S105
@@ -138,7 +139,7 @@ def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]
     lines = [
         f"Open {place}{log_in}: Dags, initial_update, Trigger; choose the replication {prefix} and the slave "
         f"{', '.join(slaves)}, which the form offers within a minute.",
-        f"Or: ./sluice add {prefix.name.rstrip('_')} --start. ./sluice status shows how far it is.",
+        f"Or: {PROGRAM} add {prefix.name.rstrip('_')} --start. {PROGRAM} status shows how far it is.",
     ]
     if where.api is None:
         lines.insert(
@@ -158,7 +159,7 @@ def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | No
         if not equals or "://" in name or not name:
             raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).")
         if existing_one is not None and name in existing_one.slaves:
-            raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or ./sluice remove it first.")
+            raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or {PROGRAM} remove it first.")
         sides_added.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
     if twice := {side.name for side in sides_added if sum(other.name == side.name for other in sides_added) > 1}:
         raise Terminal(f"--slave names {', '.join(sorted(twice))} twice.")

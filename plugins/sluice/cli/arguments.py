@@ -4,6 +4,8 @@ import argparse
 import re
 from collections.abc import Sequence
 
+from sluice.paths import PROGRAM
+
 TABLES = "schema.table, with * for anything; several with commas, or the option repeated"
 
 
@@ -37,12 +39,12 @@ Adds a replication, or a slave to one, from the addresses of your databases.
 Every step can be done by hand: docs/privileges.md, docs/configuration.md, docs/airflow.md.
 """
 
-ADD_EXAMPLES = """\
+ADD_EXAMPLES = f"""\
 examples:
-  ./sluice add SHOP --master postgresql://db1.example/shop --slave dr1=postgresql://db2.example/shop --admin postgres
-  ./sluice add SHOP --slave dr2=postgresql://db3.example/shop --admin dr2=postgres    another slave of the same master
-  ./sluice add SHOP --master … --slave … --admin postgres --print-sql                 only prints what it would run
-  ./sluice add SHOP --start                                                           loads the slaves that need it
+  {PROGRAM} add SHOP --master postgresql://db1.example/shop --slave dr1=postgresql://db2.example/shop --admin postgres
+  {PROGRAM} add SHOP --slave dr2=postgresql://db3.example/shop --admin dr2=postgres    another slave of the same master
+  {PROGRAM} add SHOP --master … --slave … --admin postgres --print-sql                 only prints what it would run
+  {PROGRAM} add SHOP --start                                                           loads the slaves that need it
 
 A URL is postgresql://account@host:port/database, for a slave also mysql://…. The default account is 'sluice'; it is
 created with a generated password if the server does not have it. A URL never has a password: passwords come from
@@ -124,8 +126,8 @@ docs/redo.md.
 """
 
 
-REDO_PROXY = """\
-Serves redo logs of this machine, or of ASM disk groups, to ./sluice capture-redo on another one, until it is stopped.
+REDO_PROXY = f"""\
+Serves redo logs of this machine, or of ASM disk groups, to {PROGRAM} capture-redo on another one, until it is stopped.
 It reads only files below the given roots, for clients that know the token.
 """
 
@@ -295,9 +297,9 @@ def _places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--airflow",
         metavar="URL",
-        help="another Airflow than that of ./sluice up, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks"
+        help=f"another Airflow than that of {PROGRAM} up, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks"
         " for; or 'none': print what to do there",
     )
     parser.add_argument(
-        "--replications", metavar="DIR", help="folder of the file (default: the one in force, see ./sluice status)"
+        "--replications", metavar="DIR", help=f"folder of the file (default: the one in force, see {PROGRAM} status)"
     )

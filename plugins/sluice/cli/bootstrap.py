@@ -104,10 +104,11 @@ def ensure_packages(root: Path, command: str) -> Path:
     if _ready(venv, wanted):
         return python
     _prepare_machine(root, command)
-    with _alone(venv.with_name(f"{venv.name}.lock")):
+    real = venv.resolve()  # checkouts that share one by links wait for one another
+    with _alone(real.with_name(f"{real.name}.lock")):
         # Another process may have finished it while this one waited.
-        if not _ready(venv, wanted):
-            _install(root, venv, python, wanted)
+        if not _ready(real, wanted):
+            _install(root, real, real / "bin" / "python", wanted)
     return python
 
 
@@ -192,9 +193,8 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
         _make(venv, uv)
     (venv / _INSTALLING).touch()
     (venv / _STAMP).unlink(missing_ok=True)
-    if uv is None:
-        uv = _bring_uv(venv, python)
     with _progress(venv, number):
+        uv = uv or _bring_uv(venv, python)
         if uv is None or not _install_with_uv(uv, root, venv, python):
             _install_with_pip(root, venv, python)
     (venv / _INSTALLING).unlink()
@@ -211,11 +211,8 @@ def _progress(venv: Path, number: int) -> Iterator[None]:
     def watch() -> None:
         began, before = time.monotonic(), -1
         while not ended.wait(PROGRESS_SECONDS):
-            there = min(number, sum(1 for _ in venv.glob("lib/python3.*/site-packages/*.dist-info")))
-            if there == before or there <= 2:  # pip and uv
-                _say(f"{time.monotonic() - began:.0f} s: packages are fetched and prepared")
-            else:
-                _say(f"{time.monotonic() - began:.0f} s: {there} of {number} packages are installed")
+            there = sum(1 for _ in venv.glob("lib/python3.*/site-packages/*.dist-info"))
+            _say(f"{time.monotonic() - began:.0f} s: {progress_line(there, before, number)}")
             before = there
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -225,6 +222,16 @@ def _progress(venv: Path, number: int) -> Iterator[None]:
         yield
     finally:
         ended.set()
+
+
+def progress_line(there: int, before: int, number: int) -> str:
+    """How far it is with `there` of `number` packages in place, `before` of them at the last line."""
+    if there >= number:  # from the first line on where an older installation is updated
+        return "the packages are being brought to the versions of the lock"
+    if there <= 2:  # pip and uv
+        return "the packages are being fetched and prepared"
+    installed = f"{there} of {number} packages are installed"
+    return f"{installed}; the others are being fetched and prepared" if there == before else installed
 
 
 def _fits(python: Path) -> bool:
@@ -267,7 +274,8 @@ def wheels_only() -> list[str]:
 
 def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
     install: list[str | Path] = [uv, "pip", "install", *_quiet(), "--python", python, "--no-deps", "--require-hashes"]
-    environment = _without("UV_TARGET", "UV_PREFIX")
+    # Trust the authorities that the machine trusts, as pip does: a company's proxy may have one of its own.
+    environment = {"UV_SYSTEM_CERTS": "1", **_without("UV_TARGET", "UV_PREFIX")}
     locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
     wheel = [*install, "--only-binary", ":all:"]
     built = _add_one(venv, requirement_of(BUILDS, (root / "requirements.lock").read_text()), wheel, environment)

@@ -13,7 +13,7 @@ from sluice import __version__
 from sluice.cli import arguments as options
 from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError
-from sluice.paths import INSTALLED
+from sluice.paths import INSTALLED, PROGRAM
 
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
     top = argparse.ArgumentParser(
-        prog="sluice" if INSTALLED else "./sluice",
+        prog=PROGRAM,
         description=DESCRIPTION,
         epilog=OF_YES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -17,6 +17,7 @@ from sluice.model.joining import run_of
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.operate.api import ACTIVE, APPLY, UPDATE
+from sluice.paths import PROGRAM
 
 LOOK_SECONDS = 3.0
 INTERVAL = 0.5
@@ -188,7 +189,7 @@ def _follow(update: InitialUpdate, replication: Replication, place: Where, conso
         if update.latest.state == "success":
             for slave in update.slaves:
                 console.say(
-                    f"{replication.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more."
+                    f"{replication.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. {PROGRAM} status tells more."
                 )
             return
         time.sleep(LOOK_SECONDS)

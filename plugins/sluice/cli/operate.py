@@ -26,6 +26,7 @@ from sluice.operate.actions import ACTIONS, Action, Field, Incomplete, Kind, Ord
 from sluice.operate.api import APPLY, FAILOVER, RESYNC, Question, questions, run_path, runs
 from sluice.operate.perform import perform, waiting
 from sluice.operate.remedies import at_terminal
+from sluice.paths import PROGRAM
 
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
@@ -52,8 +53,8 @@ class NotAnswered(Terminal):
     def __init__(self, order: Order):
         pair = f"{order.prefix} {order.slaves[0]}"
         super().__init__(
-            f"The run waits for an answer. Give it: ./sluice act approve {pair}, to reject it with --set answer=Reject;"
-            " or on the monitor's page of the slave."
+            f"The run waits for an answer. Give it: {PROGRAM} act approve {pair}, to reject it with --set "
+            "answer=Reject; or on the monitor's page of the slave."
         )
 
 
@@ -109,7 +110,7 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
     if action is None:
         raise Incomplete(f"There is no action {args.action}. These are: {', '.join(ACTIONS)}.")
     if not args.prefix:
-        raise Incomplete(f"Which replication? Write ./sluice act {_usage(action)}.")
+        raise Incomplete(f"Which replication? Write {PROGRAM} act {_usage(action)}.")
     values = _values(action, args)
     slaves = tuple(args.slaves)
     # Report missing values before contacting Airflow, unless it is needed to find the prefix or what is not loaded.
@@ -232,7 +233,7 @@ def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], li
     run = next(runs(api, APPLY, args.prefix, args.slave, active=False), None)
     if run is None:
         pair = f"{api.page(_state_of(args))['prefix']} {args.slave}"
-        raise Terminal(f"{pair}: no apply was ever started. Start one: ./sluice act restart {pair}")
+        raise Terminal(f"{pair}: no apply was ever started. Start one: {PROGRAM} act restart {pair}")
     run_id = str(run["dag_run_id"])
     task = api.get(f"{run_path(APPLY, run_id)}/taskInstances/apply")
     attempt = int(task["try_number"]) or 1

@@ -3,20 +3,21 @@
 import argparse
 
 from sluice.cli.arguments import TABLES, Tables
+from sluice.paths import PROGRAM
 
-PLACE = """\
+PLACE = f"""\
 Uses the Airflow of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks for; without --airflow that
-of ./sluice up. The rights are those of the logged-in person; the reason goes into Airflow's audit log.
+of {PROGRAM} up. The rights are those of the logged-in person; the reason goes into Airflow's audit log.
 """
 
-ACT_EXAMPLES = """\
+ACT_EXAMPLES = f"""\
 examples:
-  ./sluice act                                                    all actions
-  ./sluice act initiate SHOP_ dr1 dr2                             two slaves at once
-  ./sluice act reload SHOP_ dr1                                   the tables that are not loaded
-  ./sluice act reload SHOP_ dr1 --tables public.orders,public.lines
-  ./sluice act approve SHOP_ dr1                                  shows the question that it answers
-  ./sluice act hold SHOP_ dr1 --why "its disk is replaced"
+  {PROGRAM} act                                                    all actions
+  {PROGRAM} act initiate SHOP_ dr1 dr2                             two slaves at once
+  {PROGRAM} act reload SHOP_ dr1                                   the tables that are not loaded
+  {PROGRAM} act reload SHOP_ dr1 --tables public.orders,public.lines
+  {PROGRAM} act approve SHOP_ dr1                                  shows the question that it answers
+  {PROGRAM} act hold SHOP_ dr1 --why "its disk is replaced"
 
 """
 

@@ -33,6 +33,7 @@ from sluice.model.lack import MASTER
 from sluice.model.names import Prefix, prefix_meant
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import VENDORS
+from sluice.paths import PROGRAM
 
 END_SECONDS = 90.0
 """How long to wait for the end of an apply; the lease of a dead one expires meanwhile."""
@@ -85,7 +86,7 @@ class IsMasterNow(Terminal):
     def __init__(self, prefix: Prefix, slave: str, file: Path, turned: Path):
         super().__init__(
             f"{slave} is the master of {prefix} since a failover with reverse. Put the new direction in force: mv "
-            f"{turned} {file}. Or remove all of it: ./sluice remove {prefix.name.rstrip('_')}. Nothing was removed."
+            f"{turned} {file}. Or remove all of it: {PROGRAM} remove {prefix.name.rstrip('_')}. Nothing was removed."
         )
 
 
@@ -175,7 +176,7 @@ def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> W
         replication.slave(slave)
         if len(replication.slaves) == 1:
             raise Terminal(
-                f"{slave} is the last slave of {replication.prefix}. Remove all of it: ./sluice remove "
+                f"{slave} is the last slave of {replication.prefix}. Remove all of it: {PROGRAM} remove "
                 f"{replication.prefix.name.rstrip('_')}, or add another slave first."
             )
         wish = Wish(replication, (slave,), False, tuple(lost))

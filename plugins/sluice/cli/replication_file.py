@@ -9,9 +9,10 @@ from pathlib import Path
 from sluice import whole_files
 from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
+from sluice.paths import PROGRAM
 
 HEAD = """\
-# The replication {prefix}, made by ./sluice add. Every key is in docs/configuration.md.
+# The replication {prefix}, made by {program} add. Every key is in docs/configuration.md.
 # Passwords are not here: master and slaves name Airflow connections.
 """
 TAIL = """\
@@ -51,7 +52,12 @@ def taken_out(file: Path) -> str:
 
 def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str]) -> str:
     """The text of a new file. `master`: the id of an Airflow connection."""
-    lines = [HEAD.format(prefix=prefix), f"prefix: {prefix}\n", f"master: {{conn_id: {_text(master)}}}\n", "slaves:"]
+    lines = [
+        HEAD.format(prefix=prefix, program=PROGRAM),
+        f"prefix: {prefix}\n",
+        f"master: {{conn_id: {_text(master)}}}\n",
+        "slaves:",
+    ]
     lines += [_slave(name, entry) for name, entry in slaves.items()]
     lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables), "", TAIL]
     return "\n".join(lines) + "\n"

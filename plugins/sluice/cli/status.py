@@ -44,10 +44,10 @@ from sluice.model.vendors import REDO
 from sluice.model.window import Window
 from sluice.operate.remedies import at_terminal, command
 from sluice.pair import Pair
+from sluice.paths import PROGRAM
 from sluice.verify.definition_gaps import not_captured
 
 APPLICATION = "sluice status"
-CAPTURE = "./sluice capture-redo"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 LOOK_SECONDS = 3
 """Time-out of a connection, and of each statement."""
@@ -97,7 +97,9 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     except SluiceError:
         return []
     files = sorted({one.source for one in survey.replications} | {mistake.file for mistake in survey.mistakes})
-    return [f"{'':<13} {file} is not in force. To use its folder: ./sluice up --replications {usual}" for file in files]
+    return [
+        f"{'':<13} {file} is not in force. To use its folder: {PROGRAM} up --replications {usual}" for file in files
+    ]
 
 
 def replications(survey: Survey, connections: Reaches, store_url: str) -> list[str]:
@@ -115,7 +117,7 @@ def replications(survey: Survey, connections: Reaches, store_url: str) -> list[s
                 parts.append(pool.submit(_lines_or_error, f"{one.prefix} → {name}:", of_slave))
         for part in parts:
             lines += part.result()
-    return lines or ["no replication is configured: ./sluice add makes one"]
+    return lines or [f"no replication is configured: {PROGRAM} add makes one"]
 
 
 def master(replication: Replication, connections: Reaches, store_url: str) -> list[str]:
@@ -350,7 +352,8 @@ def _redo(store_url: str, prefix: Prefix) -> list[str]:
 def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
     """Lines about the capture of redo logs and each thread. `now`: seconds since the epoch."""
     if status is None:
-        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or run {CAPTURE} {prefix}"]
+        run = command("capture_redo", str(prefix))
+        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or run {run}"]
     silent = f", silent for {duration(now - status.written)}: see its log" if status.silent(now) else ""
     lines = [f"{prefix}: the redo logs are read by {status.holder}, epoch {status.epoch}{silent}"]
     for thread in status.threads:

@@ -11,6 +11,7 @@ from sluice.database import positions
 from sluice.database.registry import UnknownVendor
 from sluice.errors import SluiceError
 from sluice.model.names import Prefix
+from sluice.paths import PROGRAM
 
 LISTED = 40
 """Tables of a pair to list at most; `--json` has all."""
@@ -36,7 +37,7 @@ def summary_lines(tables: Tables, prefix: Prefix, slave: str) -> list[str]:
     """A line about each compared table of the pair, and the number of the others."""
     compared = {name: seen for name, seen in tables.items() if seen.get("outcome") or seen.get("time")}
     never = len(tables) - len(compared)
-    untried = [f"    {counted(never, 'table')} never compared: ./sluice verify {prefix} {slave}"] if never else []
+    untried = [f"    {counted(never, 'table')} never compared: {PROGRAM} verify {prefix} {slave}"] if never else []
     if not compared:
         return untried
     rows = [("table", "last compared", "verified through", "position")]

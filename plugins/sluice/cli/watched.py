@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from sluice.counted import counted, duration
 from sluice.model.monitor_data import MessageData, Overview, SlaveOverview, WholeSlave
-from sluice.operate.remedies import PROGRAM, at_terminal, command
+from sluice.operate.remedies import at_terminal, command
+from sluice.paths import PROGRAM
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
 COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}

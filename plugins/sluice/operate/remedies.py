@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from sluice.errors import RESTART_APPLY
 from sluice.operate import api
 from sluice.operate.actions import ACTIONS, Scope
-from sluice.paths import INSTALLED
-
-PROGRAM = "sluice" if INSTALLED else "./sluice"
+from sluice.paths import PROGRAM
 
 _SENTENCE = re.compile(
     r"\b(?P<verb>[Ss])tart the DAG (?P<dag>\w+)"

@@ -12,6 +12,7 @@ from sluice.database.session import Session
 from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
+from sluice.paths import PROGRAM
 from sluice.vendors.common.absent import Absent
 from sluice.vendors.oracle import (
     column_types,
@@ -51,7 +52,7 @@ class Oracle(Vendor):
     server_load = server_load
     failover = Absent(partial(NotOffered, "failover", "Let Data Guard move the database; the slaves go on with it."))
     accounts = Absent(
-        partial(NotOffered, "./sluice add and remove", "Write the configuration yourself: docs/configuration.md.")
+        partial(NotOffered, f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
     )
 
     def located(self, url: str | None) -> ConnectionInfo:

@@ -26,6 +26,7 @@ from sluice.database.errors import (
 )
 from sluice.errors import SluiceError
 from sluice.model.mask import SECRET
+from sluice.paths import PROGRAM
 
 _CHECK_CONNECTION = "Check user, password and database of the connection, and pg_hba.conf of the server."
 _SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
@@ -198,7 +199,7 @@ _UNPROVED = re.compile(
 """Messages of libpq about a server that cannot be verified."""
 _CHECK_TLS = (
     "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
-    "that authority as sslrootcert: in the extras of the Airflow connection; for ./sluice add in the URL, "
+    f"that authority as sslrootcert: in the extras of the Airflow connection; for {PROGRAM} add in the URL, "
     "?sslrootcert=FILE. In the same places sslmode asks for less: see docs/connections.md."
 )
 _SERVER_SAYS = re.compile(r" failed: \w+: ")

@@ -16,6 +16,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER, Lack, slave_side
 from sluice.model.names import Prefix
+from sluice.paths import PROGRAM
 from sluice.vendors.postgres import privileges
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import lack, listed, of_foreign, schema_lack
@@ -164,7 +165,7 @@ def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
     return (
         f"Nothing is lost and nothing was changed: write schema: {schemas[0]} for the {own.side} in the replication's "
         "file. "
-        "To move it, remove the replication from there first (./sluice remove), then load the slaves anew."
+        f"To move it, remove the replication from there first ({PROGRAM} remove), then load the slaves anew."
     )
 
 

@@ -3,6 +3,7 @@
 from sluice.database.accounts import Content
 from sluice.database.session import Session
 from sluice.model.names import Prefix
+from sluice.paths import PROGRAM
 from sluice.vendors.oracle.not_offered import NotOffered
 
 
@@ -17,7 +18,7 @@ def encoding(connection: Session) -> str:
 
 
 def inventory(connection: Session) -> list[Content]:
-    raise NotOffered("./sluice add and remove", "Write the configuration yourself: docs/configuration.md.")
+    raise NotOffered(f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
 
 
 def event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
