@@ -214,6 +214,25 @@ HOSTILE = {
 }
 
 
+def test_two_sessions_that_renew_one_capture_follow_one_another(database: Callable[..., ConnectionInfo]) -> None:
+    """PostgreSQL lets the second one that replaces a function fail: "tuple concurrently updated"."""
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    master.sql("ALTER TABLE orders ADD w text")
+    comparing, reconciling = master.session(autocommit=False), master.session()
+    comparing.execute("SELECT demo_check_alone('public', 'orders')")
+    with ThreadPoolExecutor() as pool:
+        renewed = pool.submit(reconciling.execute, "SELECT demo_create_trigger('public', 'orders')")
+        blocked = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+        until(lambda: master.rows(blocked, [reconciling.info.backend_pid]) == [(True,)])
+        comparing.commit()
+        renewed.result()
+    master.sql("INSERT INTO orders VALUES (1, 'a', 1, 'x')")
+    assert [item.new["w"] for item in master.items() if item.action == "INSERT"] == ["x"]
+
+
 def test_settings_of_the_session_decide_nothing_about_structure(any_master: Master) -> None:
     any_master.sql(
         "CREATE TYPE mood AS ENUM ('Sad')",

@@ -170,7 +170,8 @@ DECLARE
     function_names text[] := '{}';
     done text[] := '{}';
 BEGIN
-    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    -- PostgreSQL lets two sessions that replace one function at once fail.
+    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
     now := had;
     now.schemaname := p_schema;
     now.tablename := p_table;
