@@ -2,19 +2,21 @@
 
 The task ends when the apply does, and returns in any case: its end is told in Redis, since Spark would run a task that
 raises four times. If its process dies, Spark runs it again on another executor; the lease and the epoch keep two from
-writing. Its log goes to Redis, from where Airflow's task copies it, with passwords replaced.
+writing. Its log goes to Redis, from where Airflow's task copies it, and to the executor's log, with passwords replaced.
 """
 
 import logging
 import os
 import pickle
 import socket
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -51,7 +53,7 @@ class ApplyTask:
     redis_url: str = field(repr=False)
     endpoint: Endpoint = field(repr=False)
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """Passwords that no line of the log may have, as they are and as URLs have them."""
         infos = (self.pair.master_info, self.pair.slave_info, self.pair.rows_info)
@@ -59,6 +61,12 @@ class ApplyTask:
         found |= redis_store.passwords(self.redis_url)
         found |= {part.removeprefix("token=") for part in self.endpoint.remote.split(";") if part.startswith("token=")}
         return frozenset(text for secret in found if secret for text in (secret, quote(secret, safe="")))
+
+    def masked(self, text: str) -> str:
+        """The text with passwords replaced."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
 
 
 class LibraryDiffers(Terminal):
@@ -107,7 +115,7 @@ def run(pickled: bytes, fingerprint: str) -> None:
         if _superseded(task, query):
             return
         rc, message = _apply(task, fingerprint, stop)
-        _tell(query, task.id, QueryEnd(rc, message, time.time()))
+        _tell(query, task.id, QueryEnd(rc, task.masked(message), time.time()))
 
 
 def _apply(task: ApplyTask, fingerprint: str, stop: threading.Event) -> tuple[int, str]:
@@ -134,15 +142,23 @@ def _apply(task: ApplyTask, fingerprint: str, stop: threading.Event) -> tuple[in
 
 
 def _superseded(task: ApplyTask, query: ApplyQuery) -> bool:
-    """Whether this is a late attempt of a query that has ended or was replaced. Otherwise notes that it runs."""
+    """Whether this is a late attempt of a query that has ended, was replaced or told to end. Otherwise notes that it
+    runs."""
     try:
         state = query.state()
-        if state.record is not None and (state.record.id != task.id or not state.runs or state.stop is not None):
+        if state.record is not None and (state.record.id != task.id or not state.runs):
             return True
-        query.began(task.id, Begun(socket.gethostname(), os.getpid()))
+        if state.stop is not None:  # before it had a slot; somebody waits for its end
+            query.ended(task.id, QueryEnd(DONE, "", time.time()))
+            return True
+        query.began(task.id, _here())
     except StoreUnreachable as away:
         log.warning("%s", away)
     return False
+
+
+def _here() -> Begun:
+    return Begun(socket.gethostname(), os.getpid())
 
 
 def _tell(query: ApplyQuery, query_id: str, end: QueryEnd) -> None:
@@ -159,22 +175,27 @@ def _tell(query: ApplyQuery, query_id: str, end: QueryEnd) -> None:
             time.sleep(LOOK_SECONDS)
 
 
+class _Masking(logging.Formatter):
+    """Lines of a job's log, with passwords replaced."""
+
+    def __init__(self, masked: Callable[[str], str]) -> None:
+        super().__init__(LINE, TIME)
+        self.converter = time.gmtime
+        self._masked = masked
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._masked(super().format(record))
+
+
 class _RedisLog(logging.Handler):
     """Keeps lines until they are sent."""
 
-    def __init__(self, secrets: frozenset[str]) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.INFO)
-        formatter = logging.Formatter(LINE, TIME)
-        formatter.converter = time.gmtime
-        self.setFormatter(formatter)
-        self._secrets = sorted(secrets, key=len, reverse=True)
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        self.lines.extend(line for line in text.splitlines() if line.strip())
+        self.lines.extend(line for line in self.format(record).splitlines() if line.strip())
 
     def send(self, query: ApplyQuery) -> None:
         """Lines that cannot be sent stay."""
@@ -187,21 +208,29 @@ class _RedisLog(logging.Handler):
 
 @contextmanager
 def _reporting(task: ApplyTask, query: ApplyQuery, stop: threading.Event) -> Iterator[None]:
-    """Sends the log, and sets `stop` when the query is told to end or another one has taken its place."""
-    handler, over = _RedisLog(task.secrets), threading.Event()
+    """Sends the log, and sets `stop` when the query is told to end or another one has taken its place. Notes that the
+    task runs where Redis was away when it began, or was emptied since."""
+    to_redis, over = _RedisLog(), threading.Event()
+    handlers = [to_redis, logging.StreamHandler(sys.stderr)]  # Spark writes the latter to the executor's log
     logger = logging.getLogger("sluice")
     level = logger.level
 
     def look() -> None:
         while not over.wait(LOOK_SECONDS):
-            handler.send(query)
+            to_redis.send(query)
             with suppress(StoreUnreachable):
                 state = query.state()
-                if state.record is not None and (state.record.id != task.id or state.stop is not None):
+                if state.record is None:
+                    continue
+                if state.record.id != task.id or state.stop is not None:
                     stop.set()
+                elif state.runs and state.begun is None:
+                    query.began(task.id, _here())
 
     thread = threading.Thread(target=look, name="apply-query", daemon=True)
-    logger.addHandler(handler)
+    for handler in handlers:
+        handler.setFormatter(_Masking(task.masked))
+        logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     thread.start()
     log.info("process %d of this executor, job %s", os.getpid(), task.id)
@@ -211,6 +240,7 @@ def _reporting(task: ApplyTask, query: ApplyQuery, stop: threading.Event) -> Ite
         # Spark's worker goes on with other tasks.
         over.set()
         thread.join()
-        logger.removeHandler(handler)
+        for handler in handlers:
+            logger.removeHandler(handler)
         logger.setLevel(level)
-        handler.send(query)
+        to_redis.send(query)

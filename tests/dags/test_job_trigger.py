@@ -108,6 +108,46 @@ def test_a_killed_job_is_noticed_and_started_again() -> None:
     assert asyncio.run(scenario()) <= 1, "it is noticed with the next look"
 
 
+def test_a_dead_process_is_noticed_while_spark_is_asked_and_spark_is_asked_once_for_all_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, asked = threading.Event(), []
+
+    def why_no_spark() -> str:
+        asked.append(time.monotonic())
+        answers.wait(60)
+        return ""
+
+    monkeypatch.setattr(job_trigger, "BACK_SECONDS", 0.0)
+    monkeypatch.setattr(job_trigger, "_PROBE", job_trigger.SparkProbe())
+    monkeypatch.setattr("sluice.airflow.applies.why_no_spark", why_no_spark)
+    jobs_of_pairs = [launch(sleep=60) for _ in range(3)]
+
+    async def scenario() -> list[dict[str, Any]]:
+        triggers = [JobTrigger.of(job, awaits_spark=True) for job in jobs_of_pairs]
+        watching = [asyncio.create_task(event_of(trigger)) for trigger in triggers]
+        async with asyncio.timeout(60):
+            while not asked:
+                await asyncio.sleep(0.01)
+        os.kill(jobs_of_pairs[0].runner.pid, signal.SIGKILL)
+        dead = await asyncio.wait_for(watching[0], 30)
+        assert len(asked) == 1 and not answers.is_set()
+        answers.set()
+        return [dead, *[await asyncio.wait_for(each, 30) for each in watching[1:]]]
+
+    assert [event["next"] for event in asyncio.run(scenario())] == ["relaunch", "move", "move"]
+    assert len(asked) == 1
+
+
+def test_an_answer_of_spark_from_before_the_process_was_started_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sluice.airflow.applies.why_no_spark", lambda: asked.append("asked") or "")
+    probe = job_trigger.SparkProbe()
+    until(lambda: probe.runs_tasks(0.0))
+    later = time.monotonic() + 3600
+    assert not probe.runs_tasks(later) and asked == ["asked"]
+
+
 def test_a_job_that_needs_a_person_reports_the_reason() -> None:
     event = watch(launch(exit=78, log=["2026-01-02T03:04:05.678Z ERROR Add column c to a.b."]))
     assert (event["next"], event["why"]) == ("fail", "Add column c to a.b.")

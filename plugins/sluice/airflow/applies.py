@@ -105,18 +105,20 @@ class QueryJob:
         deadline = time.monotonic() + seconds
         while self._state().runs:
             if time.monotonic() > deadline:
-                self.cut()
+                self.kill()
                 return
             time.sleep(POLL_SECONDS)
 
-    def cut(self) -> None:
-        """Lets Spark end it. Raises `QueryWouldNotEnd`."""
+    def kill(self) -> None:
+        """Lets Spark end it. Raises `QueryWouldNotEnd` if Spark does not and the query's task holds the lease; one
+        without it is fenced by the next epoch."""
         from spark_jobs import apply_query
 
         try:
             apply_query.stop(connections.endpoint(), apply_query.ids_of(self.record))
         except SluiceError as away:
-            raise QueryWouldNotEnd(self, away) from away
+            if self._state().holder is not None:
+                raise QueryWouldNotEnd(self, away) from away
         self.noted.is_lost(self.id, time.time())
 
     def last_lines(self, count: int) -> list[str]:
@@ -238,10 +240,18 @@ def spark_away() -> type[Transient]:
 
 
 def begin(
-    replication: Replication, pair: tuple[str, str], infos: dict[str, ConnectionInfo], owner: Owner, attempt: int
+    replication: Replication,
+    digest: str,
+    pair: tuple[str, str],
+    infos: dict[str, ConnectionInfo],
+    owner: Owner,
+    attempt: int,
 ) -> QueryJob:
-    """Starts a query. Call it inside `ApplyQuery.exclusive`. Raises `SparkAway`, `StoreUnreachable`, and what needs a
-    person: `ServerDiffers`, `ExecutorsDiffer`."""
+    """Starts a query. Call it inside `ApplyQuery.exclusive`. `digest`: of the files from before they were read, so
+    that the trigger finds what changes while the query is started.
+
+    Raises `SparkAway`, `StoreUnreachable`, and what needs a person: `ServerDiffers`, `ExecutorsDiffer`.
+    """
     from spark_jobs import apply_query
     from spark_jobs.apply_task import ApplyTask
 
@@ -250,7 +260,7 @@ def begin(
     job_id = new_id(Kind.APPLY, prefix, slave)
     record = QueryRecord(
         job_id, asdict(owner), time.time(), apply_query.new_session(), str(endpoint), attempt=attempt,
-        config=config_digest(replication),
+        config=digest,
     )  # fmt: skip
     # First the record: if this process dies now, the next try finds the query by its session.
     noted.write(record)

@@ -12,7 +12,7 @@ from sluice import config
 from sluice.airflow import applies, definition_comparison, preflight_check
 from sluice.airflow.applies import Apply, QueryJob
 from sluice.airflow.deferral_guard import earliest_resume
-from sluice.airflow.job import JobState, Kind
+from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.job_operator import SparkJobOperator, owner_of
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.query_trigger import QueryTrigger
@@ -72,28 +72,43 @@ class ApplyOperator(SparkJobOperator):
     def _begin(self, context: Context, attempt: int, *, first: bool, moves: bool = False) -> NoReturn:
         replication = config.load(self.prefix)
         pair = str(replication.prefix), self.subject(replication)
-        why = applies.why_process(replication)
         noted = applies.of_pair(*pair)
         with noted.exclusive():
+            # Others may have had the lock for minutes. What changes after the digest is found by the trigger.
+            digest = applies.config_digest(replication)
+            replication = config.load(self.prefix)
+            why = applies.why_process(replication)
             running = applies.live(*pair)
             job = None if moves else self._joined(running, owner_of(context["ti"]))
-            if job is None and not why:
-                job, why = self._by_query(replication, context, attempt, first=first, replaced=running)
-            if job is None and running is not None and running.state() is JobState.RUNNING:
+            if why and isinstance(running, QueryJob):
+                self._replace(running, "that is a query of Spark")
+                job = None
+            elif job is None and not why:
+                job, why = self._by_query(replication, digest, context, attempt, first=first, replaced=running)
+            if job is None and isinstance(running, Job) and running.state() is JobState.RUNNING:
                 job = running  # it goes on until Spark runs another one
             if job is None:
                 noted.note_process(why)
+        if why:
+            self.log.warning("%s → %s: the apply runs as a process of this machine: %s", *pair, why)
         if job is not None:
             self._watch(context, job)
-        self.log.warning("%s → %s: the apply runs as a process of this machine: %s", *pair, why)
         super()._begin(context, attempt, first=first)
 
     def _by_query(
-        self, replication: config.Replication, context: Context, attempt: int, *, first: bool, replaced: Apply | None
+        self,
+        replication: config.Replication,
+        digest: str,
+        context: Context,
+        attempt: int,
+        *,
+        first: bool,
+        replaced: Apply | None,
     ) -> tuple[Apply | None, str]:
         """The started query; without one, the reason. `replaced`: the apply that runs so far."""
         if replaced is not None and replaced.state() is JobState.RUNNING:
-            if away := applies.why_no_spark():
+            # A query frees its own slot: a question for another one would keep a full cluster at the old configuration.
+            if isinstance(replaced, Job) and (away := applies.why_no_spark()):
                 return None, away
             self._replace(replaced, "that runs so far")
         elif first:
@@ -101,7 +116,7 @@ class ApplyOperator(SparkJobOperator):
         pair = str(replication.prefix), self.subject(replication)
         owner, infos = owner_of(context["ti"]), dict(self._connections(replication))
         try:
-            job = applies.begin(replication, pair, infos, owner, attempt)
+            job = applies.begin(replication, digest, pair, infos, owner, attempt)
         except applies.spark_away() as away:
             return None, str(away)
         self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.place)

@@ -6,6 +6,7 @@ A job is a process (`JobTrigger`) or a query of Spark (`sluice.airflow.query_tri
 import asyncio
 import logging
 import re
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -76,7 +77,7 @@ class JobTrigger(BaseTrigger):
         self.earliest = earliest
         self.awaits_spark = awaits_spark
         self._compares = False
-        self._asked = time.monotonic()
+        self._watched = time.monotonic()
 
     @classmethod
     def of(cls, job: Job, earliest: float = 0.0, *, awaits_spark: bool = False) -> "JobTrigger":
@@ -146,12 +147,9 @@ class JobTrigger(BaseTrigger):
 
     def _moves(self) -> str:
         """Why the job is to be replaced though it runs; empty if it is not."""
-        if not self.awaits_spark or time.monotonic() < self._asked + BACK_SECONDS:
+        if not self.awaits_spark or not _PROBE.runs_tasks(self._watched + BACK_SECONDS):
             return ""
-        self._asked = time.monotonic()
-        from sluice.airflow import applies
-
-        return "Spark is back: the apply moves to its executors." if not applies.why_no_spark() else ""
+        return "Spark is back: the apply moves to its executors."
 
     def _runs(self) -> bool:
         job = Job.read(self.job_id)
@@ -203,6 +201,43 @@ class JobTrigger(BaseTrigger):
             self.log.warning("Airflow does not give the state of the task: %s", str(error) or "it does not answer")
             return False
         return bool(deferred)
+
+
+class SparkProbe:
+    """Asks the endpoint whether it runs tasks, once for all pairs of this process, and in a thread of its own: an
+    answer takes up to two minutes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked = self._answered = float("-inf")
+        self._asks = self._runs = False
+
+    def runs_tasks(self, since: float) -> bool:
+        """Whether the endpoint ran a task when it was last asked, after `since` (of `time.monotonic`). Returns at
+        once; it is asked again `BACK_SECONDS` after each answer."""
+        with self._lock:
+            if self._asks:
+                return False
+            if self._runs and self._asked >= since:
+                return True
+            now = time.monotonic()
+            if now >= max(since, self._answered + BACK_SECONDS):
+                self._asked, self._asks = now, True
+                threading.Thread(target=self._ask, name="spark-back", daemon=True).start()
+        return False
+
+    def _ask(self) -> None:
+        from sluice.airflow import applies
+
+        runs = False
+        try:
+            runs = not applies.why_no_spark()
+        finally:
+            with self._lock:
+                self._runs, self._asks, self._answered = runs, False, time.monotonic()
+
+
+_PROBE = SparkProbe()
 
 
 def parse_line(line: str) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from sluice.airflow import applies, connections
 from sluice.airflow.applies import QueryJob
 from sluice.airflow.job import Kind
 from sluice.airflow.job_trigger import JobTrigger, Output
-from sluice.airflow.restart_policy import Verdict, Watched, asks_spark, judge, why_gone
+from sluice.airflow.restart_policy import LEASE_SLACK, Verdict, Watched, asks_spark, judge, why_gone
 from sluice.config import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState
@@ -31,7 +31,7 @@ class QueryTrigger(JobTrigger):
     """As `JobTrigger`. `record`: of the query, without secrets."""
 
     def __init__(self, record: dict[str, Any], prefix: str, slave: str, earliest: float = 0.0):
-        self.record = QueryRecord(**record)
+        self.record = QueryRecord.of(record)
         super().__init__(self.record.id, str(Kind.APPLY), self.record.launched, self.record.attempt, earliest)
         self.prefix, self.slave = prefix, slave
         self._watch: QueryWatch | None = None
@@ -74,7 +74,7 @@ class QueryTrigger(JobTrigger):
 class QueryOutput:
     """The log of a query, which its task writes to Redis."""
 
-    path = "kept in Redis for its last lines, and whole in the log of Spark's executor"
+    path = "in the log of Spark's executor"
 
     def __init__(self, redis: ApplyQuery):
         self._redis = redis
@@ -97,19 +97,22 @@ class QueryWatch:
     def __init__(self, prefix: str, slave: str, record: QueryRecord):
         self.job = QueryJob(prefix, slave, record)
         self._lease = 0.0
-        now = time.monotonic()
-        self._asked = self._leased = self._written = now
+        self._asked = time.monotonic()
         self._status = ""
         self._spark: str | None = None
+        self._judge_from_now()
 
     def runs(self, say: Any) -> bool:
         """Whether it runs; notes in Redis that it is lost, and calls `say` with the reason."""
-        noted = self.job.noted
+        noted, began = self.job.noted, time.monotonic()
         try:
             state = noted.state()
             if state.record is None:
                 noted.write(self.job.record)  # Redis was emptied
+                self._judge_from_now()
                 return True
+            if time.monotonic() > began + LEASE_SLACK:
+                self._judge_from_now()  # Redis was frozen
             if state.record.id != self.job.id or not state.runs:
                 return False
             reason = self._look(state)
@@ -121,7 +124,12 @@ class QueryWatch:
                 self._lost(state, reason)
             return False
         except StoreUnreachable:
+            self._judge_from_now()
             return True
+
+    def _judge_from_now(self) -> None:
+        """While Redis is away the lease expires; its task needs a moment to take it, and to note that it runs."""
+        self._leased = self._written = self._slotless = time.monotonic()
 
     def _look(self, state: QueryState) -> str:
         now = time.monotonic()
@@ -135,8 +143,7 @@ class QueryWatch:
         if asks_spark(now - self._asked, now - min(self._written, self._leased)):
             words = self._ask()
             self._asked = time.monotonic()
-        age = time.time() - self.job.launched
-        seen = Watched(age, state.begun is not None, now - self._leased, self._spark)
+        seen = Watched(now - self._slotless, state.begun is not None, now - self._leased, self._spark)
         reason = why_gone(seen, self._lease_seconds())
         return f"{reason} {words}".strip() if reason else ""
 
@@ -164,11 +171,11 @@ class QueryWatch:
         if self._spark in ("ended", "unknown") and state.begun is not None:
             noted.free(state.begun)
         # A frozen server takes its time to answer.
-        threading.Thread(target=self._cut, name="cut", daemon=True).start()
+        threading.Thread(target=self._kill, name="spark-kill", daemon=True).start()
 
-    def _cut(self) -> None:
+    def _kill(self) -> None:
         with suppress(SluiceError):
-            self.job.cut()
+            self.job.kill()
 
 
 class ConfigWatch:
@@ -181,7 +188,7 @@ class ConfigWatch:
         self._looked = float("-inf")
 
     def changed(self, say: Any) -> str:
-        """Why the apply begins anew; empty if it does not. Mistakes change nothing, and are told once."""
+        """Why the apply restarts; empty if it does not. Mistakes change nothing, and are told once."""
         if time.monotonic() < self._looked + FILE_SECONDS:
             return ""
         self._looked = time.monotonic()
@@ -199,11 +206,11 @@ class ConfigWatch:
             self._file = WatchedFile(self._read)
             if applies.config_digest(self._read) == self._digest:
                 return ""
-            return f"{self._read.source} has changed: the apply begins anew with it."
+            return f"{self._read.source} has changed: the apply restarts."
         now = self._file.again()
         if now is None:
             return ""
         before, self._read = self._read, now
         if used_by_apply(now, self._slave) == used_by_apply(before, self._slave):
             return ""
-        return f"{now.source} has changed: the apply begins anew with it."
+        return f"{now.source} has changed: the apply restarts."

@@ -81,7 +81,7 @@ class Watched:
     """What is known about a query of Spark that has not told its end. Seconds are those of the watcher's clock."""
 
     age: float
-    """Since it was started."""
+    """Since it was started or the watcher began to look; Redis was there all the time."""
     begun: bool
     """Whether its task has run."""
     unleased: float

@@ -10,14 +10,15 @@ the apply runs as a process instead, `instead` says why.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import redis
 
 from sluice.coordination import lease, status
 from sluice.coordination.lease import Holder
-from sluice.coordination.redis_store import StoreUnreachable, classified
+from sluice.coordination.redis_store import classified
+from sluice.errors import Transient
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.names import Prefix
 
@@ -27,6 +28,18 @@ LINES_READ = 500
 """Lines that one call of `log_lines` returns at most."""
 START_SECONDS = 180.0
 """How long one may take to look for a query and to start one."""
+
+T = TypeVar("T")
+
+
+class StartHeld(Transient):
+    """Another task looks for the query of the pair, or starts it."""
+
+    def __init__(self, key: str):
+        super().__init__(
+            f"Another task has been starting the apply for {START_SECONDS:.0f} s ({key}:starting in Redis). It is "
+            "tried again."
+        )
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,11 @@ class QueryRecord:
     attempt: int = 0
     config: str = ""
     """The digest of the configuration's files with which it was started."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "QueryRecord":
+        """From stored values; what a later release adds is ignored."""
+        return _of(cls, values)
 
 
 @dataclass(frozen=True)
@@ -116,11 +134,11 @@ class ApplyQuery:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Only one at a time looks for a query and starts one."""
+        """Only one at a time looks for a query and starts one. Raises `StartHeld`."""
         lock = self.client.lock(f"{self.key}:starting", timeout=START_SECONDS, blocking_timeout=START_SECONDS)
         with classified():
             if not lock.acquire():
-                raise StoreUnreachable(f"another start of the apply has held {self.key} for {START_SECONDS:.0f} s")
+                raise StartHeld(self.key)
         try:
             yield
         finally:
@@ -133,11 +151,11 @@ class ApplyQuery:
             pipe.hgetall(self.key)
             pipe.get(self._lease)
             pipe.get(self._status)
-            fields, held, written = pipe.execute()
-        record = QueryRecord(**json.loads(fields["record"])) if "record" in fields else None
+            noted, held, written = pipe.execute()
+        record = QueryRecord.of(json.loads(noted["record"])) if "record" in noted else None
 
         def of_this(name: str) -> dict[str, Any] | None:
-            values = json.loads(fields.get(name, "null"))
+            values = json.loads(noted.get(name, "null"))
             if values is None or record is None or values.pop("id") != record.id:
                 return None
             return dict(values)
@@ -145,13 +163,13 @@ class ApplyQuery:
         end, stop, lost, begun = of_this("end"), of_this("stop"), of_this("lost"), of_this("begun")
         return QueryState(
             record,
-            Begun(**begun) if begun else None,
-            QueryEnd(**end) if end else None,
+            _of(Begun, begun) if begun else None,
+            _of(QueryEnd, end) if end else None,
             float(lost["at"]) if lost else None,
-            QueryStop(**stop) if stop else None,
+            _of(QueryStop, stop) if stop else None,
             lease.parsed(held),
             status.parsed(written),
-            str(fields.get("instead", "")),
+            str(noted.get("instead", "")),
         )
 
     def write(self, record: QueryRecord) -> None:
@@ -228,3 +246,15 @@ class ApplyQuery:
     def _put(self, name: str, query_id: str, values: Mapping[str, Any]) -> None:
         with classified():
             self.client.hset(self.key, name, json.dumps({"id": query_id, **values}))
+
+
+def pairs(client: "redis.Redis") -> list[tuple[str, str]]:
+    """Prefix and slave of all pairs of which Redis has a query. Raises `StoreUnreachable`."""
+    with classified():
+        keys = sorted(set(client.scan_iter(match="sluice:*:query", count=1000, _type="HASH")))
+    return [(parts[1], parts[2]) for key in keys if len(parts := str(key).split(":")) == 4]
+
+
+def _of(made: type[T], values: Mapping[str, Any]) -> T:
+    known = {one.name for one in fields(made)}  # type: ignore[arg-type]
+    return made(**{name: value for name, value in values.items() if name in known})

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,10 +185,13 @@ def test_while_spark_is_away_the_apply_is_a_process_and_goes_back_by_itself(airf
     assert applies.of_pair("DEMO_", "dr1").state().instead == ""
 
 
-def test_a_configuration_that_changes_begins_another_query(airflow: Airflow) -> None:
+def test_a_configuration_that_changes_begins_another_query_also_where_all_slots_are_taken(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trigger = airflow.begin()
     airflow.applies()
     job = query()
+    monkeypatch.setattr(applies, "why_no_spark", lambda: "all slots are taken")
     file = airflow.rig.replication.source
     file.write_text(file.read_text().replace("max_batch_changes: 1000000", "max_batch_changes: 999999"))
     event = airflow.event(trigger)
@@ -196,10 +200,35 @@ def test_a_configuration_that_changes_begins_another_query(airflow: Airflow) -> 
     airflow.applies()
 
 
-def test_a_process_is_what_runs_where_the_file_says_so(airflow: Airflow) -> None:
-    file = airflow.rig.replication.source
+def test_a_configuration_that_changes_while_a_query_is_started_is_not_lost(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, live = airflow.rig.replication.source, applies.live
+
+    def changing(*pair: str) -> Any:
+        file.write_text(file.read_text().replace("max_batch_changes: 1000000", "max_batch_changes: 999999"))
+        return live(*pair)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(applies, "live", changing)
+        trigger = airflow.begin()
+    event = airflow.event(trigger)
+    assert event["next"] == "move" and "has changed" in event["why"]
+
+
+@pytest.mark.parametrize("found_by", ["trigger", "next try"])
+def test_a_process_is_what_runs_where_the_file_says_so(airflow: Airflow, found_by: str) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    former, file = query(), airflow.rig.replication.source
     file.write_text(file.read_text().replace("apply:", "apply:\n  runs_on: process"))
-    airflow.begin()
+    if found_by == "trigger":
+        event = airflow.event(trigger)
+        assert event["next"] == "move"
+        trigger = airflow.resume(event)
+    else:
+        trigger = airflow.begin(try_number=2)
+    assert not isinstance(trigger, QueryTrigger) and former.result() is not None
     assert isinstance(applies.live("DEMO_", "dr1"), Job)
     airflow.applies()
 
@@ -230,8 +259,11 @@ def test_an_emptied_redis_does_not_end_the_query(airflow: Airflow) -> None:
     trigger = airflow.begin()
     airflow.applies()
     job = query()
+    assert isinstance(trigger, QueryTrigger)
+    trigger.record = replace(trigger.record, launched=trigger.record.launched - 3600)
     airflow.rig.store.flushall()
     until(lambda: trigger._runs() and applies.live("DEMO_", "dr1") is not None)
+    until(lambda: trigger._runs() and query().noted.state().begun is not None)
     assert query().id == job.id
     airflow.applies()
 
