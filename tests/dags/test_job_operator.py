@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,8 @@ from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.job_operator import LoadOperator, SparkJobOperator
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
+from sluice.coordination import redis_store
+from sluice.coordination.apply_query import ApplyQuery, QueryRecord
 from sluice.errors import Terminal
 from tests.waiting import awaited
 
@@ -252,6 +254,35 @@ def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None
     active_runs.clear()
     assert end_orphans.function() == 1
     awaited(lambda: job.state() is JobState.ENDED)
+
+
+@pytest.mark.parametrize(("slave", "known"), [("dr1", False), ("gone", True), ("gone", False)])
+def test_housekeeping_ends_queries_whose_run_is_over_also_of_slaves_that_are_gone(
+    slave: str, known: bool, redis_url: str, active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that this Airflow does not know may be another one's, unless the pair is configured here."""
+    client = redis_store.connect(redis_url)
+    noted = ApplyQuery(client, "DEMO_", slave)
+    noted.write(QueryRecord("query1", asdict(job_operator.owner_of(context()["ti"])), time.time(), "session", "spark"))
+    monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_known", lambda _: known)
+    try:
+        assert end_orphans.function() == 0
+        active_runs.clear()
+        ends = slave == "dr1" or known
+        assert end_orphans.function() == ends
+        assert (noted.state().stop is not None) == ends
+        assert end_orphans.function() == 0
+    finally:
+        client.delete(noted.key)
+
+
+def test_housekeeping_ends_jobs_also_while_redis_is_away(
+    active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    active_runs.clear()
+    monkeypatch.setenv("SLUICE_REDIS_URL", "redis://localhost:1/0")
+    assert end_orphans.function() == 1
 
 
 def test_housekeeping_leaves_a_job_that_another_run_takes_over_meanwhile(

@@ -13,6 +13,11 @@ def is_active(owner: Owner) -> bool:
     return _runs(owner.dag_id, owner.run_id, _ACTIVE) > 0
 
 
+def is_known(owner: Owner) -> bool:
+    """Whether this Airflow has the owner's run, in any state."""
+    return _runs(owner.dag_id, owner.run_id) > 0
+
+
 def is_updated(update_id: str | None, slave: str) -> bool:
     """Whether the run that completes the initial update `update_id` for `slave` is active."""
     if not update_id:

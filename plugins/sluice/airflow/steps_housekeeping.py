@@ -5,7 +5,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,11 +23,10 @@ from sluice.airflow import (
     state_paths,
     transfer_form,
 )
-from sluice.airflow.applies import QueryJob
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Job, JobState
 from sluice.airflow.purging import Purge
-from sluice.airflow.runs import is_active
+from sluice.airflow.runs import is_active, is_known
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
 from sluice.config import SlaveConfig, VerifyOptions
@@ -35,6 +34,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.load_owner import LoadOwner
 from sluice.control.rejects import RejectStore
+from sluice.coordination import apply_query, redis_store
 from sluice.coordination.used_locations import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted
@@ -254,11 +254,7 @@ def end_orphans() -> int:
                 log.warning("The job %s is ended: %s, which watched it, is over", record.id, record.owner)
                 jobs.stop(record, "housekeeping", "the run that watched it is over")
                 ended += 1
-    for query in _queries():
-        if query.state() is JobState.RUNNING and query.stop_request() is None and not is_active(query.owner):
-            log.warning("The apply %s is ended: %s, which watched it, is over", query.id, query.owner)
-            query.request_stop("housekeeping", "the run that watched it is over")
-            ended += 1
+    ended += _end_queries()
     log.info("%s without a run ended", counted(ended, "job"))
     return ended
 
@@ -284,17 +280,24 @@ def forget_jobs() -> int:
     return len(old)
 
 
-def _queries() -> Iterator[QueryJob]:
-    """The applies that are queries of Spark, of all configured pairs; without those that Redis does not tell."""
-    for replication in config.survey().replications:
-        for slave in replication.slaves:
-            try:
-                query = applies.query(str(replication.prefix), slave)
-            except SluiceError as away:
-                log.warning("%s → %s: %s", replication.prefix, slave, away)
+def _end_queries() -> int:
+    """Ends applies that are queries of Spark and whose run is over, also of replications whose file is gone. Returns
+    their number; what Redis does not tell is left to the next time."""
+    ended = 0
+    configured = {(str(one.prefix), slave) for one in config.survey().replications for slave in one.slaves}
+    try:
+        for prefix, slave in apply_query.pairs(redis_store.connect()):
+            query = applies.query(prefix, slave)
+            if query is None or query.state() is not JobState.RUNNING or query.stop_request() is not None:
                 continue
-            if query is not None:
-                yield query
+            # What is not configured here may belong to another Airflow with the same Redis, which knows its runs.
+            if not is_active(query.owner) and ((prefix, slave) in configured or is_known(query.owner)):
+                log.warning("The apply %s is ended: %s, which watched it, is over", query.id, query.owner)
+                query.request_stop("housekeeping", "the run that watched it is over")
+                ended += 1
+    except SluiceError as away:
+        log.warning("Applies that are queries of Spark are looked at the next time: %s", away)
+    return ended
 
 
 def _is_orphan(job: Job) -> bool:
