@@ -46,6 +46,9 @@ SETTINGS = {
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "20",
     # The executor learns this many seconds later that a task has left its worker; until then the slot is taken.
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+    # The API server imports much at its first requests. On a slow machine that exceeds the default of 5 s: tasks are
+    # killed and tried again, and repeated requests slow it further. It is less than the time-out of heartbeats.
+    "WORKERS__EXECUTION_API_TIMEOUT": "20",
     "LOGGING__COLORED_CONSOLE_LOG": "False",
     "USAGE_DATA_COLLECTION__ENABLED": "False",
 }
