@@ -15,6 +15,7 @@ from devstack.demo.traffic import Choice, Traffic
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
 from workload import zoo
+from workload.odd_operations import odd_insert
 from workload.operations import Operation, Work, define, pour, truncate
 from workload.writer import ALL_OPERATIONS
 
@@ -108,6 +109,9 @@ def test_every_operation_works_and_changes_rows(server: PostgresServer, operatio
         admin.execute("DROP EVENT TRIGGER IF EXISTS noticing")
         admin.execute("CREATE EVENT TRIGGER noticing ON ddl_command_end EXECUTE FUNCTION noticed()")
     with server.connect(DATABASE, OWNER) as connection:
+        with connection.transaction():
+            for _ in range(400):  # rows to change
+                odd_insert(Work(connection, 1), chance)
         changed = 0
         for _ in range(60):
             with connection.transaction():

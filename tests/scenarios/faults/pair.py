@@ -89,7 +89,7 @@ class PostgresEnds(Ends):
         self._slave.create_database(self.name, owner=account)
         infos = iter([self._master(), self._slave.info(self.name, account)])
         self.rig = Rig.normal(
-            lambda: next(infos), self.servers.redis_url, folder,
+            lambda **_: next(infos), self.servers.redis_url, folder,
             tables.LOG + (tables.DDL if plan.kept == "slave" else tables.KEYED),
             safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy, stage=plan.stage,
             compare=plan.compare, kept=plan.kept,

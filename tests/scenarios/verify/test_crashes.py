@@ -47,7 +47,7 @@ class Scene:
             server.create_database(name)
         self.infos = {"m": servers.master.info(name), "s": servers.slave.info(name)}
         both = iter(self.infos.values())
-        rig = Rig.normal(lambda: next(both), servers.redis.url, folder, T)
+        rig = Rig.normal(lambda **_: next(both), servers.redis.url, folder, T)
         rig.master.execute("INSERT INTO public.t SELECT i, 'v' || i FROM generate_series(1, 2000) i; ANALYZE public.t")
         self.rig, self.folder = rig, folder
         self.links = {"m": Proxy(servers.master.port), "s": Proxy(servers.slave.port)}

@@ -92,7 +92,7 @@ class Making:
     def build(self, tables: str) -> Rig:
         infos = iter(self.infos)
         prepare = PREPARE + (VECTOR if "public.vector(2)" in self.types else "")
-        return Rig.normal(lambda: next(infos), self.redis_url, self.folder, prepare + tables, compare=False)
+        return Rig.normal(lambda **_: next(infos), self.redis_url, self.folder, prepare + tables, compare=False)
 
 
 @pytest.fixture(params=kinds())
