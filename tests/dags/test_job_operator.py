@@ -22,6 +22,7 @@ from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import ApplyQuery, QueryRecord
+from sluice.coordination.redis_store import StoreUnreachable
 from sluice.errors import Terminal
 from tests.waiting import awaited
 
@@ -276,12 +277,19 @@ def test_housekeeping_ends_queries_whose_run_is_over_also_of_slaves_that_are_gon
         client.delete(noted.key)
 
 
-def test_housekeeping_ends_jobs_also_while_redis_is_away(
-    active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["state", "request_stop"])
+def test_housekeeping_ends_jobs_also_if_redis_goes_away(
+    step: str, redis_url: str, active_runs: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin()
+    job = begin()
+    noted = ApplyQuery(redis_store.connect(redis_url), "DEMO_", "dr1")
+    noted.write(QueryRecord("query1", asdict(job.owner), time.time(), "session", "spark"))
     active_runs.clear()
-    monkeypatch.setenv("SLUICE_REDIS_URL", "redis://localhost:1/0")
+
+    def away(*_: object) -> None:
+        raise StoreUnreachable("Redis does not answer")
+
+    monkeypatch.setattr(ApplyQuery, step, away)
     assert end_orphans.function() == 1
 
 

@@ -4,7 +4,7 @@ Whoever finds the record can watch the query, ask Spark about it, and stop it: a
 command. One hash holds it, each field with one writer: `record` the task of Airflow that started the query, `begun` and
 `end` the query's own task on an executor, `lost` who finds that it is gone, `stop` who wants it to end. Fields name the
 query that they are about, so that what an earlier one left means nothing. The query's log is a stream beside it. If
-the apply runs as a process instead, `instead` says why.
+the apply runs as a process instead, `why_process` says why.
 """
 
 import json
@@ -112,7 +112,7 @@ class QueryState:
     holder: Holder | None = None
     """Of the lease."""
     status: ApplyStatus = field(default_factory=ApplyStatus)
-    instead: str = ""
+    why_process: str = ""
     """Why the apply runs as a process of Airflow's machine; empty if it does not."""
 
     @property
@@ -169,7 +169,7 @@ class ApplyQuery:
             _of(QueryStop, stop) if stop else None,
             lease.parsed(held),
             status.parsed(written),
-            str(noted.get("instead", "")),
+            str(noted.get("why_process", "")),
         )
 
     def write(self, record: QueryRecord) -> None:
@@ -180,13 +180,13 @@ class ApplyQuery:
                 if before is None or json.loads(str(before))["id"] != record.id:
                     pipe.delete(self.key)
                 pipe.hset(self.key, "record", json.dumps(asdict(record)))
-                pipe.hdel(self.key, "instead")
+                pipe.hdel(self.key, "why_process")
                 pipe.execute()
 
     def note_process(self, why: str) -> None:
         """Notes that the apply runs as a process, and why."""
         with classified():
-            self.client.hset(self.key, "instead", why)
+            self.client.hset(self.key, "why_process", why)
 
     def owned_by(self, record: QueryRecord, owner: Mapping[str, Any]) -> QueryRecord:
         """The record with another task that watches the query; written."""

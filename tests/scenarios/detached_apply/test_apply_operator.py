@@ -175,14 +175,14 @@ def test_while_spark_is_away_the_apply_is_a_process_and_goes_back_by_itself(airf
     airflow.applies()
     process = applies.live("DEMO_", "dr1")
     assert isinstance(process, Job) and not isinstance(trigger, QueryTrigger)
-    assert "does not answer" in applies.of_pair("DEMO_", "dr1").state().instead
+    assert "does not answer" in applies.of_pair("DEMO_", "dr1").state().why_process
     airflow.endpoint = {"remote": airflow.spark.server.url}
     event = airflow.event(trigger)
     assert event["next"] == "move" and "Spark is back" in event["why"]
     assert isinstance(airflow.resume(event), QueryTrigger)
     assert not process.runner.alive()
     airflow.applies()
-    assert applies.of_pair("DEMO_", "dr1").state().instead == ""
+    assert applies.of_pair("DEMO_", "dr1").state().why_process == ""
 
 
 def test_a_configuration_that_changes_begins_another_query_also_where_all_slots_are_taken(

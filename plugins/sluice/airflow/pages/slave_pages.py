@@ -57,11 +57,11 @@ def add(
             looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
             slave_row = row(replication, slave, known, now)
             mask = Mask(replication.verify.mask)
-            job, log, instead = applied_by(str(replication.prefix), slave)
+            job, log, why_process = applied_by(str(replication.prefix), slave)
             values: dict[str, Any] = {
                 "gathered": gathered, "one": slave_row, "known": known, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
-                "instead": instead,
+                "why_process": why_process,
                 "log": log if visible else [], "reports": latest(folder(), slave_row.pair, PAST_SHOWN),
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
@@ -126,7 +126,7 @@ def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str
             return None, [], ""
         shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, getattr(job, "place", ""))
         if isinstance(job, Job):
-            return shown, log_tail(job), applies.of_pair(prefix, slave).state().instead
+            return shown, log_tail(job), applies.of_pair(prefix, slave).state().why_process
         return shown, job.last_lines(LOG_LINES), ""
     except SluiceError:
         return None, [], ""
