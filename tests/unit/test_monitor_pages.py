@@ -68,7 +68,7 @@ def slave_page(
         "slave.html", visitor=visitor, known=found, past=past,
         place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
         reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
-        images=lambda reject: images(reject, NO_PATTERNS, visible=True),
+        images=lambda reject: images(reject, NO_PATTERNS, visible=True), former=frozenset(),
         **{"one": row(replication(), "dr1", found, NOW), "takes_over": False, "looked": LastAnswer(seen, NOW), **more},
     )  # fmt: skip
 
