@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from devstack.demo.replications import SOURCE
 from sluice import config
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
 from sluice.configuration.section import sections
@@ -188,7 +189,7 @@ def test_plugins_xml_of_xmlblaster_is_read_with_all_its_replications(folder: Pat
 
 
 def test_the_demo_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLUICE_REPLICATIONS", raising=False)
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(SOURCE.parent))
     demo = config.load("DEMO_")
     assert demo.master.conn_id == "demo_master"
     assert demo.slave("dr1").conn_id == "demo_dr1"

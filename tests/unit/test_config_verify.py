@@ -46,11 +46,11 @@ def test_without_verification_there_is_no_reminder(folder: Path) -> None:
 def test_every_option_is_read(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(
         YAML + 'verify: {schedule: weekly, action: repair, tables: "public.*, hr.x", mask: "*.iban", '
-        "max_repair_rows: 5, sample: 100, parallel: 3, max_age_days: 0, keep_reports_days: 7, "
+        "max_repair_rows: 5, sample: 100, daily_sample: 7, parallel: 3, max_age_days: 0, keep_reports_days: 7, "
         "spark_above: 0}\n"
     )
     assert config.load("DEMO_").verify == VerifyOptions(
-        "weekly", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 3, 0, 7, 0
+        "weekly", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 7, 3, 0, 7, 0
     )
 
 

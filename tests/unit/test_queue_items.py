@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from sluice.database.items import ITEMS
+from sluice.database.items import ITEMS, unordered
 from sluice.vendors.postgres.source.queue import taken_over
 
 KEYS = [1, 2**32 - 1, 2**32, 2**62, 7]
@@ -16,7 +16,7 @@ def sent(keys: list[int], kind: pa.DataType) -> pa.Table:
     columns["trans_key"] = (
         pa.ExtensionArray.from_storage(kind, eight) if isinstance(kind, pa.BaseExtensionType) else eight
     )
-    return pa.table(columns)
+    return pa.table({**columns, "unordered": pa.array([key == 2**32 for key in keys], pa.bool_())})
 
 
 @pytest.mark.parametrize("kind", [pa.opaque(pa.binary(), "xid8", "PostgreSQL"), pa.binary()], ids=["opaque", "bytes"])
@@ -24,7 +24,8 @@ def test_a_transaction_keeps_its_number_whatever_its_size_and_its_batch(kind: pa
     whole = sent(KEYS, kind)
     for table in (whole, whole.slice(1, 3), pa.concat_tables([whole.slice(3), whole.slice(0, 0), whole.slice(1, 2)])):
         found = taken_over(table)
-        assert found.schema == ITEMS
+        assert found.schema.equals(ITEMS), "the mark is in the metadata"
+        assert unordered(found) == (2**32 in [KEYS[place] for place in table["repl_key"].to_pylist()])
         assert found["trans_key"].to_pylist() == [KEYS[place] for place in table["repl_key"].to_pylist()]
 
 
