@@ -204,7 +204,8 @@ def test_updates_that_do_not_travel_are_no_drift_of_the_row_that_goes(rig: Calla
     pair.master.execute("INSERT INTO public.t SELECT g, 'a' FROM generate_series(1, 3) g")
     with pair.apply() as running:
         settled(pair, running)
-        pair.master.execute('DROP TRIGGER "DEMO_1_u" ON public.t')
+        ((trigger,),) = pair.master.execute("SELECT trigger_name FROM public.demo_tables").fetchall()
+        pair.master.execute(f'DROP TRIGGER "{trigger}_u" ON public.t'.encode())
         pair.master.execute("UPDATE public.t SET a = 'newer' WHERE id = 1")
         pair.await_current()
         assert pair.slave.execute("SELECT a FROM public.t WHERE id = 1").fetchone() == ("a",)

@@ -54,12 +54,12 @@ def test_a_new_slave_is_known_to_airflow_at_once(stack: Stack) -> None:
 def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack) -> None:
     own = stack.home.root.parent / "own"
     own.mkdir()
-    (own / "SHOP.yaml").write_text(
-        "prefix: SHOP_\nmaster: {conn_id: shop_master}\nslaves: {eu: {conn_id: shop_eu}, us: {conn_id: shop_us}}\n"
+    (own / "OWN.yaml").write_text(
+        "prefix: OWN_\nmaster: {conn_id: own_master}\nslaves: {eu: {conn_id: own_eu}, us: {conn_id: own_us}}\n"
         "tables: {'public.*': {}}\n"
     )
     Stack(stack.home.root, replications=own).up()
-    for name, place in (("shop_master", "master"), ("shop_eu", "dr1")):
+    for name, place in (("own_master", "master"), ("own_eu", "dr1")):
         info = stack.connection(place)
         entry = {"connection_id": name, "conn_type": "postgres", "host": info.host, "port": info.port}
         entry |= {"schema": info.database, "login": info.user, "password": info.password}
@@ -67,9 +67,9 @@ def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack
     shown = pairs(Stack(stack.home.root))
     assert shown[0].startswith("DEMO_ from demo_master"), "the demo's own file stays in force beside the folder"
     assert shown[-3:] == [
-        f"SHOP_ from shop_master ({stack.connection('master').address}): nothing is installed on the master yet",
-        "SHOP_ → eu: not loaded yet. Load it: ./sluice act initiate SHOP_ eu",
-        "SHOP_ → us: Airflow has no connection 'shop_us': add it under Admin, Connections.",
+        f"OWN_ from own_master ({stack.connection('master').address}): nothing is installed on the master yet",
+        "OWN_ → eu: not loaded yet. Load it: ./sluice act initiate OWN_ eu",
+        "OWN_ → us: Airflow has no connection 'own_us': add it under Admin, Connections.",
     ]
 
 
