@@ -29,7 +29,7 @@ NEEDS_JAVA = STARTING | {"setup"}
 H2, H2_PACKAGE = Path("/usr/share/java/h2.jar"), "libh2-java"
 """A database in Java. Its Oracle mode runs simple statements of Oracle."""
 OWN_MEMORY = "SLUICE_OWN_MEMORY"
-"""Environment variable of a command that runs with a /dev/shm of its own."""
+"""Environment variable of a command that runs with a private /dev/shm."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """Names of the program."""
 
@@ -88,7 +88,7 @@ def require_servers(*, on_state: bool) -> None:
 
 
 def mount_shared_memory() -> None:
-    """Starts this command again with a /dev/shm of its own, if root has none that can be written: the machine's stays
+    """Starts this command again with a private /dev/shm if root has none that can be written: the machine's stays
     as it is. Returns if that is not needed, or not possible."""
     if has_semaphores() or os.geteuid() != 0 or OWN_MEMORY in os.environ or not shutil.which("unshare"):
         return

@@ -6,14 +6,12 @@ alive, which otherwise ends after `spark.connect.session.manager.defaultSessionT
 """
 
 import logging
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice import library
@@ -49,32 +47,13 @@ class SparkAway(Transient):
         self.reason = reason
 
 
-class QueryState(StrEnum):
+class SparkAnswer(StrEnum):
     """What Spark says about a query."""
 
     ACTIVE = "active"
     ENDED = "ended"
     UNKNOWN = "unknown"
     """Its session has ended, or the server was started anew."""
-
-
-@dataclass(frozen=True)
-class QueryIds:
-    """By these any client finds a query."""
-
-    session: str
-    query: str = ""
-    run: str = ""
-
-
-def ids_of(record: QueryRecord) -> QueryIds:
-    """The ids of a query that was started; those of its session alone while it is being started."""
-    return QueryIds(record.session, record.query, record.run)
-
-
-def with_ids(record: QueryRecord, ids: QueryIds) -> QueryRecord:
-    """The record of a query that was started."""
-    return replace(record, query=ids.query, run=ids.run)
 
 
 def new_session() -> str:
@@ -87,21 +66,19 @@ def query_name(pair: Pair) -> str:
     return plain(f"sluice {pair}: apply")
 
 
-def start(task: ApplyTask, session_id: str) -> QueryIds:
-    """Starts the query in the session; returns without waiting for its task.
+def start(task: ApplyTask, record: QueryRecord) -> QueryRecord:
+    """Starts the query in the session of `record`; returns the record with Spark's ids, without waiting for the task.
 
     Raises `SparkAway`, and what needs a person: `ServerDiffers`, `ExecutorsDiffer`.
     """
     from pyspark import cloudpickle
 
     endpoint = task.endpoint
-    with tempfile.TemporaryDirectory() as folder:
-        archive = library.archive(Path(folder)).read_bytes()
     pickled: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-    work = apply_task.function(archive, library.fingerprint(), pickled)
+    work = apply_task.function(library.archive_bytes(), library.fingerprint(), pickled)
     named = JobName()
 
-    def begin(session: "SparkSession") -> QueryIds:
+    def begin(session: "SparkSession") -> QueryRecord:
         # Folders of queries that were killed are removed as well.
         session.conf.set("spark.sql.streaming.forceDeleteTempCheckpointLocation", "true")
         with named(query_name(task.pair)):
@@ -117,48 +94,48 @@ def start(task: ApplyTask, session_id: str) -> QueryIds:
                 .trigger(availableNow=True)
                 .start()
             )
-        return QueryIds(session_id, query.id, query.runId)
+        return replace(record, query=query.id, run=query.runId)
 
-    with _session(endpoint, session_id, named) as session:
+    with _session(endpoint, record.session, named) as session:
         _check(session, endpoint, named, f"sluice {task.pair}", EXECUTOR_SECONDS)
         return _answered(endpoint, lambda: begin(session), ANSWER_SECONDS)
 
 
-def look(endpoint: Endpoint, ids: QueryIds) -> tuple[QueryState, str]:
+def look(endpoint: Endpoint, record: QueryRecord) -> tuple[SparkAnswer, str]:
     """The state of a query, with the reason if it failed; its session stays alive. Raises `SparkAway`."""
 
-    def ask(session: "SparkSession") -> tuple[QueryState, str]:
+    def ask(session: "SparkSession") -> tuple[SparkAnswer, str]:
         try:
-            query = _query(session, ids)
+            query = _query(session, record)
             if query is None:
-                return QueryState.UNKNOWN, ""
+                return SparkAnswer.UNKNOWN, ""
             if query.isActive:
-                return QueryState.ACTIVE, ""
+                return SparkAnswer.ACTIVE, ""
             failure = query.exception()
-            return QueryState.ENDED, one_line(failure) if failure is not None else ""
+            return SparkAnswer.ENDED, one_line(failure) if failure is not None else ""
         except Exception as failure:
             if _forgotten(failure):
-                return QueryState.UNKNOWN, one_line(failure)
+                return SparkAnswer.UNKNOWN, one_line(failure)
             raise
 
-    with _session(endpoint, ids.session) as session:
+    with _session(endpoint, record.session) as session:
         answer = _answered(endpoint, lambda: ask(session), ANSWER_SECONDS)
-        if answer[0] is QueryState.UNKNOWN:
+        if answer[0] is SparkAnswer.UNKNOWN:
             # The question has made a session of that name.
             session.release_session_on_close = True
         return answer
 
 
-def stop(endpoint: Endpoint, ids: QueryIds) -> None:
+def stop(endpoint: Endpoint, record: QueryRecord) -> None:
     """Ends the query, and its session. Raises `SparkAway`."""
 
     def end(session: "SparkSession") -> None:
         with suppress(Exception):  # it has ended, or its session has
-            if (query := _query(session, ids)) is not None:
+            if (query := _query(session, record)) is not None:
                 query.stop()
         session.client.release_session()
 
-    with _session(endpoint, ids.session) as session:
+    with _session(endpoint, record.session) as session:
         _answered(endpoint, lambda: end(session), ANSWER_SECONDS)
 
 
@@ -194,12 +171,12 @@ def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: st
         raise ExecutorsDiffer(str(endpoint), lacking)
 
 
-def _query(session: "SparkSession", ids: QueryIds) -> "StreamingQuery | None":
+def _query(session: "SparkSession", record: QueryRecord) -> "StreamingQuery | None":
     """The query; one whose id nobody noted is the only one of its session."""
     from pyspark.sql.connect.streaming.query import StreamingQuery
 
-    if ids.query:
-        return StreamingQuery(session, ids.query, ids.run)
+    if record.query:
+        return StreamingQuery(session, record.query, record.run)
     return next(iter(session.streams.active), None)
 
 

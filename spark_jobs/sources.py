@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -98,7 +97,7 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
     spark._sluice_masters = known  # type: ignore[attr-defined]
     _bring_library(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    ChangeSource.library = _library()
+    ChangeSource.library = _Library(library.archive_bytes())
     for kind in (TableSource, ChangeSource):
         made = type(kind.__name__, (kind,), {"masters": dict(known), "__module__": "__main__"})
         spark.dataSource.register(made)
@@ -170,12 +169,6 @@ class _CarriesLibrary:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.library, type(self)), self.__dict__
-
-
-@cache
-def _library() -> _Library:
-    with tempfile.TemporaryDirectory() as folder:
-        return _Library(library.archive(Path(folder)).read_bytes())
 
 
 class _Source(DataSource):

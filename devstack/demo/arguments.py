@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Range(1, 7 * 86400, "seconds"),
         default=15,
         metavar="S",
-        help="how long the traffic goes on after the slave is NORMAL (default 15)",
+        help="how long traffic continues after the slave is NORMAL (default 15)",
     )
     parser.add_argument(
         "--scale",

@@ -3,6 +3,7 @@
 import hashlib
 import zipimport
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -31,17 +32,13 @@ def fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-def archive(folder: Path) -> Path:
-    """Writes an archive of the library, its statements and the jobs into `folder`; returns its path.
-
-    The same library gives the same bytes, another library another name: a Spark server keeps the archives of all
-    sessions, and refuses an archive whose name it has with other bytes.
-    """
-    made = folder / f"sluice-{fingerprint()}.zip"
+@cache
+def archive_bytes() -> bytes:
+    """An archive of the library, its statements and the jobs. The same library gives the same bytes."""
     loader: object = __spec__.loader
     if isinstance(loader, zipimport.zipimporter):
-        made.write_bytes(Path(loader.archive).read_bytes())
-        return made
+        return Path(loader.archive).read_bytes()
+    made = BytesIO()
     with ZipFile(made, "w", ZIP_DEFLATED) as zipped:
         statements = f"sluice/{sql_files.SHIPPED}"
         for root, place in ((_ROOT, "sluice"), (_JOBS, "spark_jobs"), (sql_files.folder(), statements)):
@@ -49,6 +46,17 @@ def archive(folder: Path) -> Path:
                 entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
                 zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
         zipped.writestr(ZipInfo(f"sluice/{_FINGERPRINT}"), fingerprint())
+    return made.getvalue()
+
+
+def archive(folder: Path) -> Path:
+    """Writes the archive into `folder`; returns its path.
+
+    Another library gets another name: a Spark server keeps the archives of all sessions, and refuses an archive whose
+    name it has with other bytes.
+    """
+    made = folder / f"sluice-{fingerprint()}.zip"
+    made.write_bytes(archive_bytes())
     return made
 
 

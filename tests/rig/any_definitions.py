@@ -8,9 +8,40 @@
 """
 
 import random
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psycopg
+import pytest
+
+HUNDRED = [pytest.param(first, marks=pytest.mark.long) for first in range(0, 100, 10)]
+"""The first seeds of ten groups of ten."""
+STEPS = 8
+
+
+def seeds(request: pytest.FixtureRequest, first: int | None, few: int) -> range:
+    """Ten seeds from `first` on; without it a `few` that the run's number chooses."""
+    number = request.config.option.run_number
+    return range(first, first + 10) if first is not None else range(number * few, number * few + few)
+
+
+def play(histories: "Iterable[History]", compare: "Callable[[History], None]") -> None:
+    """Plays the histories, one after another. `compare` waits until the slave has all, and compares."""
+
+    def settled(history: "History") -> None:
+        try:
+            compare(history)
+        except BaseException as failure:
+            failure.add_note(f"seed {history.seed}:\n" + ";\n".join(history.said))
+            raise
+
+    for history in histories:
+        for _ in range(STEPS):
+            history.step()
+            if history.chance.random() < 0.3:
+                settled(history)
+        settled(history)
+
 
 TYPES = {
     "smallint": "7",

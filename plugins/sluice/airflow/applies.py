@@ -115,7 +115,7 @@ class QueryJob:
         from spark_jobs import apply_query
 
         try:
-            apply_query.stop(connections.endpoint(), apply_query.ids_of(self.record))
+            apply_query.stop(connections.endpoint(), self.record)
         except SluiceError as away:
             if self._state().holder is not None:
                 raise QueryWouldNotEnd(self, away) from away
@@ -154,9 +154,9 @@ def query(prefix: str, slave: str) -> QueryJob | None:
 
 def live(prefix: str, slave: str) -> Apply | None:
     """The running apply of a pair. Raises `StoreUnreachable`."""
-    last_query = query(prefix, slave)
-    if last_query is not None and last_query.state() is JobState.RUNNING:
-        return last_query
+    state = of_pair(prefix, slave).state()
+    if state.record is not None and state.runs:
+        return QueryJob(prefix, slave, state.record)
     return jobs.live(Kind.APPLY, prefix, slave)
 
 
@@ -266,10 +266,9 @@ def begin(
     noted.write(record)
     task = ApplyTask(job_id, Pair.of(replication, slave, infos), connections.redis_url(), endpoint)
     try:
-        ids = apply_query.start(task, record.session)
+        record = apply_query.start(task, record)
     except (Terminal, Transient):
         noted.is_lost(job_id, time.time())
         raise
-    record = apply_query.with_ids(record, ids)
     noted.write(record)
     return QueryJob(prefix, slave, record)

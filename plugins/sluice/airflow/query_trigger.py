@@ -151,7 +151,7 @@ class QueryWatch:
         from spark_jobs import apply_query
 
         try:
-            answer, words = apply_query.look(connections.endpoint(), apply_query.ids_of(self.job.record))
+            answer, words = apply_query.look(connections.endpoint(), self.job.record)
         except SluiceError:
             return ""  # Redis says whether its task lives
         self._spark = str(answer)

@@ -1,6 +1,7 @@
 """Any history of a table's definition, with writers in between: the slave ends with its names, types and values."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -9,11 +10,8 @@ from sluice import sql_files
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
-from tests.rig.any_definitions import History
+from tests.rig.any_definitions import HUNDRED, History, play, seeds
 from tests.rig.rig import Rig
-
-STEPS = 8
-HUNDRED = [pytest.param(first, marks=pytest.mark.long) for first in range(0, 100, 10)]
 
 
 @pytest.mark.parametrize("event_triggers", [False, True], ids=["by comparison", "event triggers"])
@@ -25,14 +23,14 @@ def test_any_history_of_definitions_ends_equal(
     first: int | None,
     event_triggers: bool,
 ) -> None:
-    number = request.config.option.run_number
-    seeds = range(first, first + 10) if first is not None else range(number * 2, number * 2 + 2)
     pair = rig("SELECT", kept="slave")
     if event_triggers:
         with postgres.connect(pair.master_info.database) as administrator:
             administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
     with connect(pair.master_info, application="writer", autocommit=True) as other:
-        histories = [History(seed, pair.master, other, f"public.t{seed}", wide=False) for seed in seeds]
+        histories = [
+            History(seed, pair.master, other, f"public.t{seed}", wide=False) for seed in seeds(request, first, 2)
+        ]
         for history in histories:
             history.begin()
             pair.slave.execute(f"CREATE TABLE {history.table} (id int PRIMARY KEY, a int, b int, c text)".encode())
@@ -41,24 +39,15 @@ def test_any_history_of_definitions_ends_equal(
         pair.install()
         pair.follow()
         with pair.apply():
-            for history in histories:
-                for _ in range(STEPS):
-                    history.step()
-                    if history.chance.random() < 0.3:
-                        settled(pair, history)
-                settled(pair, history)
+            play(histories, partial(compare, pair))
 
 
-def settled(pair: Rig, history: History) -> None:
+def compare(pair: Rig, history: History) -> None:
     """Waits until the slave has all, and compares."""
-    try:
-        pair.master.execute("SELECT public.demo_check_structure()")
-        pair.await_current()
-        table = TableName("public", history.table.removeprefix("public."))
-        shapes = [catalog.shape(session, table) for session in (pair.master, pair.slave)]
-        wanted, found = ({c.name: c.type for c in shape.columns} if shape else {} for shape in shapes)
-        assert found == wanted
-        pair.assert_equal([table])
-    except BaseException as failure:
-        failure.add_note(f"seed {history.seed}:\n" + ";\n".join(history.said))
-        raise
+    pair.master.execute("SELECT public.demo_check_structure()")
+    pair.await_current()
+    table = TableName("public", history.table.removeprefix("public."))
+    shapes = [catalog.shape(session, table) for session in (pair.master, pair.slave)]
+    wanted, found = ({c.name: c.type for c in shape.columns} if shape else {} for shape in shapes)
+    assert found == wanted
+    pair.assert_equal([table])

@@ -13,6 +13,7 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model.names import TableName
+from tests.rig.any_definitions import HUNDRED, seeds
 from tests.rig.rig import Rig
 
 FORMS = ("plain", "plain", "parted", "parted", "deep", "heir", "keyless")
@@ -257,9 +258,6 @@ def play(pair: Rig, attempts: Sequence[Attempt], *, event_triggers: bool) -> Non
             raise
 
 
-HUNDRED = [pytest.param(first, marks=pytest.mark.long) for first in range(0, 100, 10)]
-
-
 @pytest.mark.parametrize("event_triggers", [False, True], ids=["by comparison", "event triggers"])
 @pytest.mark.parametrize("first", [None, *HUNDRED])
 def test_whatever_triggers_do_the_slave_equals_the_master(
@@ -269,9 +267,7 @@ def test_whatever_triggers_do_the_slave_equals_the_master(
     first: int | None,
     event_triggers: bool,
 ) -> None:
-    number = request.config.option.run_number
-    seeds = range(first, first + 10) if first is not None else range(number * 3, number * 3 + 3)
-    attempts = [Attempt(seed) for seed in seeds]
+    attempts = [Attempt(seed) for seed in seeds(request, first, 3)]
     pair = rig("SELECT")
     if event_triggers:
         with postgres.connect(pair.master_info.database) as administrator:

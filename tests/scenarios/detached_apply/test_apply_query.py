@@ -19,7 +19,6 @@ from sluice.coordination.redis_store import passwords
 from sluice.errors import SluiceError
 from sluice.exit_status import DONE, TERMINAL
 from spark_jobs import apply_query
-from spark_jobs.apply_query import QueryIds
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.reach import ReachTask, unreached
@@ -38,7 +37,7 @@ class Query:
         self.rig, self.endpoint = rig, endpoint
         self.redis = ApplyQuery(rig.store, rig.pair.prefix, rig.name)
         self.number = 0
-        self.ids = QueryIds("")
+        self.record = QueryRecord("", {}, 0.0, "", "")
 
     @property
     def id(self) -> str:
@@ -50,8 +49,7 @@ class Query:
         self.record = QueryRecord(self.id, {}, time.time(), session, str(self.endpoint))
         self.redis.write(self.record)
         task = ApplyTask(self.id, self.rig.pair, self.rig.redis_url, self.endpoint)
-        self.ids = apply_query.start(task, session)
-        self.record = apply_query.with_ids(self.record, self.ids)
+        self.record = apply_query.start(task, self.record)
         self.redis.write(self.record)
 
     @property
@@ -59,17 +57,17 @@ class Query:
         return self.redis.state()
 
     def asks(self) -> str:
-        return str(apply_query.look(self.endpoint, self.ids)[0])
+        return str(apply_query.look(self.endpoint, self.record)[0])
 
     def ask_to_stop(self) -> None:
         self.redis.request_stop(self.id, QueryStop("test", "it is over", time.time()))
 
     def stop(self) -> None:
-        if self.ids.query:
+        if self.record.query:
             self.ask_to_stop()
             until(lambda: self.asks() != "active")
             with suppress(SluiceError):
-                apply_query.stop(self.endpoint, self.ids)
+                apply_query.stop(self.endpoint, self.record)
 
 
 @pytest.fixture
@@ -114,7 +112,7 @@ def test_windows_are_applied_by_a_query_that_others_find_and_end(query: Query, s
     assert query.asks() == "active"
     assert query.state.begun and query.state.runs
     assert ports_of_sessions(query.rig) <= ports_of(spark), "rows pass through executors alone"
-    other = QueryIds(query.ids.session)
+    other = replace(query.record, query="", run="")
     assert apply_query.look(query.endpoint, other)[0] == "active", "found by its session alone"
     query.ask_to_stop()
     until(lambda: not query.state.runs)
@@ -181,7 +179,7 @@ def test_a_query_whose_session_ends_is_found_to_be_lost_and_its_lease_is_free(qu
     query.rig.await_current()
     watch = QueryWatch("DEMO_", "dr1", query.record)
     assert watch.runs(lambda *_: None)
-    apply_query.stop(query.endpoint, query.ids)
+    apply_query.stop(query.endpoint, query.record)
     said: list[str] = []
     until(lambda: not watch.runs(lambda text, *values: said.append(text % values)))
     assert "Spark" in said[0] and query.state.holder is None

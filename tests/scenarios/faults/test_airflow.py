@@ -240,7 +240,7 @@ def end_session(stack: Stack) -> None:
         if not isinstance(job, QueryJob) or not job.record.query:
             return False
         try:
-            apply_query.stop(Endpoint(stack.services.spark.server.url), apply_query.ids_of(job.record))
+            apply_query.stop(Endpoint(stack.services.spark.server.url), job.record)
         except SparkAway:  # it was struck before
             return False
         return True

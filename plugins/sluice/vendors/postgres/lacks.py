@@ -71,7 +71,7 @@ def _of_server(account: Account) -> Iterator[Lack]:
         )
     if account.session_shared:
         yield lack(
-            "a session of its own for each client",
+            "a dedicated session for each client",
             "a pooler in front of the server gives a session to another client after each transaction, with its "
             "settings and locks",
             remedy="Set pool_mode = session for this account or database in pgbouncer.ini, or let the Airflow "
