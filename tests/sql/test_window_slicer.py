@@ -110,6 +110,18 @@ def test_a_window_above_stage_above_is_left_to_the_executors(master: ConnectionI
     assert list(Changes(master, "x" * 10, stage_above=5).taken()) == [None]
 
 
+@pytest.mark.parametrize("before", ["." * 40, "x" + "." * 40], ids=["nothing", "one change"])
+def test_a_window_above_stage_above_is_left_to_the_executors_whatever_came_before_it(
+    master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Few changes among many keys say nothing about the next window."""
+    monkeypatch.setattr(window_slicer, "SAMPLE", 10_000)
+    first, second = Changes(master, before, stage_above=5), Changes(master, "x" * 10, stage_above=5)
+    assert list(first.taken()) == [places(before)]
+    second.reader, second.slicer = first.reader, first.slicer
+    assert list(second.taken()) == [None]
+
+
 def test_a_slice_with_more_bytes_than_this_process_holds_is_left_to_the_executors(
     master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

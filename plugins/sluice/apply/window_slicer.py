@@ -82,10 +82,8 @@ class WindowSlicer:
         floor = max(window.above, window.previous.floor(window.target))
         keys = min(window.target.high, window.up_to or window.target.high) - floor
         taken = self._next(window, floor, keys, in_driver, images)
-        if taken.survey is None:
-            self._keys_a_change = max(
-                1.0, (keys if taken.end is None else taken.end - floor) / max(1, taken.items.num_rows)
-            )
+        if taken.survey is None and taken.items.num_rows:
+            self._keys_a_change = max(1.0, (keys if taken.end is None else taken.end - floor) / taken.items.num_rows)
         return taken
 
     def _next(self, window: Window, floor: int, keys: int, in_driver: bool, images: bool) -> Slice:
@@ -97,10 +95,10 @@ class WindowSlicer:
             size = 2 * DRIVER_BYTES if keys <= most else min(GUESSED_BYTES, 2 * DRIVER_BYTES)
             with suppress(TooManyBytes):
                 items = reader.items(window, images=images, max_bytes=size)
-                if items.num_rows <= most:
-                    return Slice(items)
                 stages = not in_driver and items.num_rows > self._options.stage_above and self._ready()
                 most = LOADING_SLICE if in_driver else self._most(stages)
+                if items.num_rows <= most:
+                    return Slice(items)
         survey = reader.survey(window, limit=min(SAMPLE, most), max_bytes=DRIVER_BYTES)
         if survey.more and survey.last is not None:
             keys_a_change = max(1.0, (survey.last - floor) / survey.changes)
