@@ -396,13 +396,13 @@ def test_a_dag_file_is_a_table_of_contents() -> None:
         assert not wrong, told(wrong)
 
 
-def test_no_file_grows_past_five_hundred_lines() -> None:
+def test_no_file_grows_past_six_hundred_lines() -> None:
     folders = [ROOT / name for name in ("plugins", "devstack", "workload", "spark_jobs", "dags", "tests", "benchmarks")]
     long = {
         str(file.relative_to(ROOT)): length
         for folder in folders
         for file in files(folder)
-        if (length := len(file.read_text(encoding="utf-8").splitlines())) > 500
+        if (length := len(file.read_text(encoding="utf-8").splitlines())) > 600
     }
     assert not long
 

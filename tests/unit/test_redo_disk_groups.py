@@ -12,12 +12,12 @@ import oracledb
 import pytest
 from oracledb import errors as driver_errors
 
-from sluice.cli.redo_proxy import NoRoot, _files
+from sluice.cli.redo_proxy import CannotServe, files_of
 from sluice.database.errors import DatabaseUnreachable
 from sluice.redo import blocks
 from sluice.redo.disk_groups import ServedDiskGroups
+from sluice.redo.proxy import Refused
 from sluice.redo.proxy_client import Entry
-from sluice.redo.served_files import Refused
 from sluice.redo.stager import Archive, Stager
 from sluice.vendors.oracle.source.asm import LARGEST_RAW, Disks
 from tests.unit import redo_vectors
@@ -206,7 +206,7 @@ def test_an_instance_that_was_away_is_asked_over_a_new_connection(instance: Inst
 
 
 def test_a_root_in_a_disk_group_needs_its_instance() -> None:
-    with pytest.raises(NoRoot, match="Give --asm"):
-        _files([FOLDER], None)
+    with pytest.raises(CannotServe, match="Give --asm"):
+        files_of([FOLDER], None)
     with pytest.raises(DatabaseUnreachable):
-        _files([FOLDER], "oracle://sys@127.0.0.1:1/+ASM")
+        files_of([FOLDER], "oracle://sys@127.0.0.1:1/+ASM")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from sluice.paths import PROGRAM
+from sluice.redo import proxy
 
 TABLES = "schema.table, with * for anything; several with commas, or the option repeated"
 
@@ -133,7 +134,8 @@ It reads only files below the given roots, for clients that know the token.
 
 REDO_PROXY_PLACES = """\
 The token is the content of --token-file, 16 characters at least; only this account may read that file. On any other
-address than the loopback's, --certificate and --key are required. docs/redo-proxy.md describes its answers.
+address than the loopback's, --certificate and --key are required. On a host where nothing may be installed, copy the
+file plugins/sluice/redo/proxy.py and run it with Python 3.6 or later. docs/redo-proxy.md describes its answers.
 """
 
 
@@ -226,20 +228,13 @@ def arguments_of_pack(parser: argparse.ArgumentParser) -> None:
 
 def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = REDO_PROXY, REDO_PROXY_PLACES
-    parser.add_argument(
-        "--root", action="append", required=True, metavar="FOLDER", help="serve the files below it; may be repeated"
-    )
+    proxy.add_arguments(parser)
     parser.add_argument(
         "--asm",
         metavar="URL",
         help="the ASM instance, if the roots are in its disk groups (+FRA/ORCL): oracle://sys@host:1521/+ASM; its"
         " password is ORACLE_PWD",
     )
-    parser.add_argument("--token-file", required=True, metavar="FILE", help="the file with the clients' token")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen on (default 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=9527, metavar="PORT", help="to listen on (default 9527)")
-    parser.add_argument("--certificate", metavar="FILE", help="for TLS, in PEM")
-    parser.add_argument("--key", metavar="FILE", help="the certificate's key")
 
 
 def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:

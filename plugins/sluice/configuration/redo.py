@@ -36,6 +36,14 @@ class RedoOptions(Options):
     """With `proxy`: the file with its token."""
     proxy_authority: str | None = option(None, absolute("name a file with the certificate of the authority, from / on"))
     """With `proxy` and https: an authority for its certificate, in addition to those that the system trusts."""
+    proxy_connect: float = option(5.0, seconds(0.1, 600))
+    """With `proxy`: seconds to connect."""
+    proxy_read: float = option(30.0, seconds(0.1, 3_600))
+    """With `proxy`: seconds to wait for more of an answer."""
+    proxy_tries: int = option(5, whole(1, 100))
+    """With `proxy`: how often a request is sent before the stager pauses for 5 seconds."""
+    proxy_pause: float = option(0.5, seconds(0, 600))
+    """With `proxy`: seconds between two of these."""
     work: str | None = option(None, absolute("name a folder of this machine, from / on"))
     """The folder of the programs' checkpoints and logs. Default: `work` at the location."""
     host_timezone: str = option("+00:00", _zone)
@@ -74,6 +82,9 @@ class RedoOptions(Options):
         of_proxy = [name for name in ("archived", "token_file") if section.has(name)]
         if section.has("proxy") and len(of_proxy) < 2:
             section.wrong("needs archived and token_file", "say where its logs are, and its token's file", "proxy")
-        if not section.has("proxy") and of_proxy:
-            section.wrong("means nothing without proxy", "take it out, or add proxy", *of_proxy)
+        if not section.has("proxy"):
+            of_client = ("proxy_connect", "proxy_read", "proxy_tries", "proxy_pause")
+            of_proxy += [name for name in of_client if section.has(name)]
+            if of_proxy:
+                section.wrong("means nothing without proxy", "take it out, or add proxy", *of_proxy)
         return self

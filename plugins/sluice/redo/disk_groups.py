@@ -8,13 +8,13 @@ from sluice.database.disk_groups import DiskGroups
 from sluice.database.errors import DatabaseError
 from sluice.errors import Transient
 from sluice.redo import blocks
-from sluice.redo.served_files import Attributes, Listed, Refused
+from sluice.redo.proxy import Attributes, Listed, Refused, ServedFiles
 
 _PATH = re.compile(r"\+\w+(?:/[\w.$#-]+)*")
 
 
-class ServedDiskGroups:
-    """See `sluice.redo.served_files.ServedFiles`. `roots`: `+GROUP`, or a folder in one."""
+class ServedDiskGroups(ServedFiles):
+    """`roots`: `+GROUP`, or a folder in one."""
 
     def __init__(self, roots: Sequence[str], disks: DiskGroups):
         self._roots = [root.rstrip("/").upper() for root in roots]

@@ -1,7 +1,7 @@
-"""Redo logs over a real proxy: what it serves and refuses, and a stager with lost connections, damaged data
-and kills."""
+"""Redo logs over a real proxy, the copied file: what it serves and refuses, and a stager with lost connections, damaged
+data and kills."""
 
-import argparse
+import ast
 import base64
 import http.client
 import json
@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,18 +27,16 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.cli import redo_proxy
-from sluice.redo import blocks, zero_blocks
-from sluice.redo.proxy_client import Entry, ProxyClient, ProxyRefuses, ProxyUnreachable
+from sluice.redo import blocks, proxy
+from sluice.redo.proxy_client import Entry, Limits, NotPacked, ProxyClient, ProxyRefuses, ProxyUnreachable, unpack
 from sluice.redo.stager import Archive, LogDamaged, Stager
-from sluice.redo.staging import TokenRefused
 from tests.airflow_home import ROOT
 from tests.examples import examples
 from tests.scenarios.stream.online_log import OnlineLog
 from tests.scenarios.stream.test_redo_network import free_port
 from tests.unit import redo_vectors
-from tests.waiting import until
 
+PROXY = ROOT / "plugins" / "sluice" / "redo" / "proxy.py"
 TOKEN = "0123456789abcdef0123"
 RESETLOGS = 1_224_959_854
 
@@ -51,27 +50,36 @@ def log_of(sequence: int, count: int, thread: int = 1, *, following: int | None 
     return b"".join([blocks.first_block(512, count - 1), blocks.header_block(header), *made, *rest])
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """The folder that a proxy serves, and its address."""
-    folder, port = tmp_path_factory.mktemp("served"), free_port()
+@contextmanager
+def proxy_of(folder: Path, *arguments: str) -> Iterator[int]:
+    """A copy of the file without anything beside it serves `folder`: its port."""
+    port = free_port()
+    copy = folder.parent / "redo_proxy.py"
+    shutil.copy(PROXY, copy)
+    command = [sys.executable, "-I", "-S", str(copy), "--root", str(folder), "--port", str(port), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == f"serving {folder} on 127.0.0.1:{port}\n"
+            yield port
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def token_file(folder: Path) -> Path:
     token = folder.parent / "token"
     token.write_text(TOKEN + "\n")
     token.chmod(0o600)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sluice.cli", "redo-proxy", "--root", str(folder), "--token-file", str(token),
-         "--port", str(port)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-    )  # fmt: skip
+    return token
 
-    def listens() -> bool:
-        with socket.socket() as tried:
-            return tried.connect_ex(("127.0.0.1", port)) == 0
 
-    until(listens)
-    yield folder, f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait(30)
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The folder that a proxy serves, and its address."""
+    folder = tmp_path_factory.mktemp("parent") / "served"
+    folder.mkdir()
+    with proxy_of(folder, "--token-file", str(token_file(folder))) as port:
+        yield folder, f"http://127.0.0.1:{port}"
 
 
 def client(served: tuple[Path, str], token: str = TOKEN) -> ProxyClient:
@@ -159,52 +167,146 @@ def test_paths_outside_of_the_root_are_refused(served: tuple[Path, str]) -> None
 @given(st.lists(st.sampled_from([bytes(512), bytes(1024), b"\x01" * 512, b"a" * 100, bytes(7)]), max_size=12))
 def test_empty_blocks_do_not_travel(parts: list[bytes]) -> None:
     data = b"".join(parts)
-    packed = zero_blocks.pack(data)
+    packed = proxy.pack(data)
     if packed is None:
         assert bytes(512) not in [data[at : at + 512] for at in range(0, len(data), 512)]
     else:
-        assert zero_blocks.unpack(packed, len(data)) == data
-    nothing = zero_blocks.pack(bytes(1 << 20))
+        assert unpack(packed, len(data)) == data
+    nothing = proxy.pack(bytes(1 << 20))
     assert nothing is not None
     assert len(nothing) < 100
-    with pytest.raises(zero_blocks.NotPacked):
-        zero_blocks.unpack(nothing, (1 << 20) - 1)
+    with pytest.raises(NotPacked):
+        unpack(nothing, (1 << 20) - 1)
 
 
-def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
+def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     token = tmp_path / "token"
     token.write_text("short")
 
-    def start(**more: str | int) -> None:
-        values = {"root": [str(tmp_path)], "token_file": str(token), "host": "127.0.0.1", "port": 1, "key": None}
-        redo_proxy.run(argparse.Namespace(**{**values, "certificate": None, "asm": None, **more}))
+    def refusal(*more: str, root: str = str(tmp_path), port: int = 1) -> str:
+        who = [] if "--without-token" in more else ["--token-file", str(token)]
+        assert proxy.main(["--root", root, "--port", str(port), *who, *more]) == 2
+        return capsys.readouterr().err
 
-    with pytest.raises(redo_proxy.NotSafe, match="unencrypted"):
-        start(host="0.0.0.0")
-    with pytest.raises(redo_proxy.NoRoot, match="no folder"):
-        start(root=["/none"])
-    with pytest.raises(TokenRefused, match="can be read by other accounts"):
-        start()
+    assert "unencrypted" in refusal("--host", "0.0.0.0")
+    assert "no folder" in refusal(root="/none")
+    assert "can be read by other accounts" in refusal()
     token.chmod(0o600)
-    with pytest.raises(TokenRefused, match="16 characters"):
-        start()
+    assert "16 characters" in refusal()
     token.write_text(TOKEN)
-    with pytest.raises(redo_proxy.CertificateRefused, match="not given"):
-        start(certificate=str(token))
-    with pytest.raises(redo_proxy.CertificateRefused, match="is no PEM"):
-        start(certificate=str(token), key=str(token))
-    with pytest.raises(redo_proxy.CertificateRefused, match="No such file"):
-        start(certificate="/none", key=str(token))
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(redo_proxy.CannotListen, match="in use"):
-        start(port=other.getsockname()[1])
-    with pytest.raises(redo_proxy.CannotListen, match="no port"):
-        start(port=99_999)
+    assert "not given" in refusal("--certificate", str(token))
+    assert "is no PEM" in refusal("--certificate", str(token), "--key", str(token))
+    assert "No such file" in refusal("--certificate", "/none", "--key", str(token))
+    assert "everybody" in refusal("--without-token", "--host", "0.0.0.0", "--certificate", "c", "--key", "k")
+    assert "cannot be written" in refusal("--log", "/none/log")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "in use" in refusal(port=other.getsockname()[1])
+    assert "no port" in refusal(port=99_999)
+
+
+def test_the_file_is_python_3_6() -> None:
+    """Its syntax; names of newer releases of the standard library are looked for by hand, with vermin."""
+    ast.parse(PROXY.read_text(), feature_version=(3, 6))
+
+
+def test_on_the_loopback_curl_needs_no_token(tmp_path: Path) -> None:
+    folder = tmp_path / "arch"
+    folder.mkdir()
+    # In base64 the name has a plus sign and padding, which curl sends as they are.
+    file = folder / "o>>1~~.arc"
+    file.write_bytes(log_of(7, 40))
+    name = base64.b64encode(os.fsencode(file)).decode()
+    with proxy_of(folder, "--without-token") as port:
+
+        def curl(*data: str) -> bytes:
+            options = [each for parameter in data for each in ("-d", parameter)]
+            address = f"http://127.0.0.1:{port}/file"
+            return subprocess.run(["curl", "-sSG", *options, address], check=True, capture_output=True).stdout
+
+        assert json.loads(curl("type=attr", f"filePath={name}"))["size"] == 40 * 512
+        read = ("type=read", f"filePath={name}", "startOffset=0", "length=10")
+        assert curl(*read) == log_of(7, 40)[:10]
+
+
+def test_each_request_is_traced_without_the_token(tmp_path: Path) -> None:
+    folder, log = tmp_path / "arch", tmp_path / "proxy.log"
+    folder.mkdir()
+    (folder / "1_7.arc").write_bytes(log_of(7, 40))
+    with proxy_of(folder, "--token-file", str(token_file(folder)), "--trace", "--log", str(log)) as port:
+        reader = ProxyClient(f"http://127.0.0.1:{port}", TOKEN)
+        reader.read(str(folder / "1_7.arc"), 512, 1024)
+        with pytest.raises(ProxyRefuses):
+            reader.size("/etc/passwd\n2026 forged")
+        with pytest.raises(ProxyRefuses):
+            ProxyClient(f"http://127.0.0.1:{port}", "wrong" * 4).size("/etc/passwd")
+    lines = log.read_text().splitlines()
+    assert len(lines) == 3, "a line for each request, whatever its path holds"
+    assert f"'read {folder}/1_7.arc 512 1024': 1024 bytes" in lines[0]
+    assert "the token is missing or wrong" in lines[2]
+    assert TOKEN not in log.read_text() and "wrongwrong" not in log.read_text()
+
+
+def test_a_small_answer_is_small(served: tuple[Path, str]) -> None:
+    (served[0] / "small").write_bytes(b"12345")
+    with socket.create_connection(("127.0.0.1", int(served[1].rpartition(":")[2]))) as connection:
+        path = encoded(served[0] / "small")
+        query = f"/file?type=read&filePath={path}&startOffset=0&length=5"
+        connection.sendall(
+            f"GET {query} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert answer.endswith(b"\r\n\r\n12345")
+    assert len(answer) < 80
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"POST /file HTTP/1.1\r\nContent-Length: 5\r\n\r\n12345",
+        b"GET /file HTTP/9.9\r\n\r\n",
+        b"GET /file?" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /file HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+        b"GET /other HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n",
+        b"GET /file HTTP/1.1\r\nConnection: close\r\nAuthorization: \xff\xfe\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n",
+    ],
+    ids=["no HTTP", "POST", "version", "long line", "many headers", "other path", "token no UTF-8", "TLS"],
+)
+def test_what_is_no_request_is_refused_and_harms_nobody(sent: bytes, served: tuple[Path, str]) -> None:
+    (served[0] / "f").write_bytes(b"12345")
+    before = client(served)
+    assert before.size(str(served[0] / "f")) == 5
+    with socket.create_connection(("127.0.0.1", int(served[1].rpartition(":")[2])), timeout=60) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        try:
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        except ConnectionResetError:
+            answer = b""  # What the proxy did not read of a long line.
+    assert b" 200" not in answer[:20]
+    assert b"Traceback" not in answer
+    assert before.size(str(served[0] / "f")) == 5
+
+
+def test_silent_clients_keep_nobody_waiting(tmp_path: Path) -> None:
+    folder = tmp_path / "arch"
+    folder.mkdir()
+    (folder / "f").write_bytes(b"12345")
+    token = ("--token-file", str(token_file(folder)))
+    with proxy_of(folder, *token, "--idle-seconds", "0.5") as port:
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(64)]
+        reader = ProxyClient(f"http://127.0.0.1:{port}", TOKEN, limits=Limits(tries=60, pause_seconds=0.25))
+        assert reader.size(str(folder / "f")) == 5
+        for each in silent:
+            each.close()
 
 
 @pytest.fixture(scope="module")
 def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Path]]:
     """A folder that a proxy serves over TLS, its address, and the certificate of the authority that signed its own."""
-    folder, port = tmp_path_factory.mktemp("encrypted"), free_port()
+    folder = tmp_path_factory.mktemp("encrypted") / "arch"
+    folder.mkdir()
     key, certificate, token = folder.parent / "tls.key", folder.parent / "tls.pem", folder.parent / "tls.token"
     made = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "proxy")])
@@ -226,34 +328,20 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
     certificate.write_bytes(signed.public_bytes(pem))
     token.write_text(TOKEN)
     token.chmod(0o600)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sluice.cli", "redo-proxy", "--root", str(folder), "--token-file", str(token),
-         "--port", str(port), "--certificate", str(certificate), "--key", str(key)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-    )  # fmt: skip
-
-    def listens() -> bool:
-        with socket.socket() as tried:
-            return tried.connect_ex(("127.0.0.1", port)) == 0
-
-    until(listens)
-    yield folder, f"https://127.0.0.1:{port}", certificate
-    process.terminate()
-    process.wait(30)
+    tls = ("--certificate", str(certificate), "--key", str(key))
+    with proxy_of(folder, "--token-file", str(token), *tls) as port:
+        yield folder, f"https://127.0.0.1:{port}", certificate
 
 
-@pytest.mark.long
-def test_over_tls_only_who_is_trusted_is_asked(
-    encrypted: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sluice.redo.proxy_client.PAUSE_SECONDS", 0)
+def test_over_tls_only_who_is_trusted_is_asked(encrypted: tuple[Path, str, Path]) -> None:
+    at_once = Limits(pause_seconds=0)
     folder, address, authority = encrypted
     (folder / "f").write_bytes(b"12345")
     assert ProxyClient(address, TOKEN, authority).read(str(folder / "f"), 1, 3) == b"234"
     with pytest.raises(ProxyUnreachable, match="certificate verify failed"):
-        ProxyClient(address, TOKEN).size(str(folder / "f"))
+        ProxyClient(address, TOKEN, limits=at_once).size(str(folder / "f"))
     with pytest.raises(ProxyUnreachable):
-        ProxyClient(address.replace("https", "http"), TOKEN).size(str(folder / "f"))
+        ProxyClient(address.replace("https", "http"), TOKEN, limits=at_once).size(str(folder / "f"))
 
 
 def test_logs_of_a_thread_are_staged_whole_and_freed(served: tuple[Path, str], tmp_path: Path) -> None:
@@ -362,10 +450,9 @@ def test_a_stager_that_was_killed_goes_on_behind_what_is_good(left: int, tmp_pat
     assert stager.file(5).read_bytes() == raw
 
 
-def test_a_proxy_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.redo.proxy_client.PAUSE_SECONDS", 0)
+def test_a_proxy_that_is_away_is_waited_for() -> None:
     with pytest.raises(ProxyUnreachable, match="does not answer"):
-        ProxyClient(f"http://127.0.0.1:{free_port()}", TOKEN).size("/a")
+        ProxyClient(f"http://127.0.0.1:{free_port()}", TOKEN, limits=Limits(pause_seconds=0)).size("/a")
 
 
 def test_real_logs_are_staged_as_they_are(served: tuple[Path, str], tmp_path: Path) -> None:
