@@ -1,10 +1,16 @@
 """docker-compose.yaml conforms to the compose specification and to the rules of production."""
 
+import contextlib
 import json
+import os
 import re
+import shlex
+import ssl
+import subprocess
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -14,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docker-compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-ONE_SHOT = {"airflow-init"}
+ONE_SHOT = {"secrets", "airflow-init", "welcome"}
 
 
 def specification_errors(document: Any) -> list[str]:
@@ -59,12 +65,8 @@ def test_holds_every_part_of_the_production_shape() -> None:
     assert "org.apache.spark.deploy.master.Master" in commands["spark-master"]
     workers = [name for name, command in commands.items() if "org.apache.spark.deploy.worker.Worker" in command]
     assert len(workers) == 2
-    connect = SERVICES["spark-connect"]
-    for part in ("spark-connect", "scheduler", "triggerer"):
-        mode = SERVICES[part]["network_mode"]
-        assert mode == "service:jobs-network", "it is reached on the loopback address, and outlives the scheduler"
-    assert "spark://spark-master:7077" in connect["command"]
-    assert (ROOT / connect["command"][-1].removeprefix("/opt/sluice/")).exists()
+    assert {"spark_jobs.connect_server", "spark://spark-master:7077"} <= set(commands["spark-connect"])
+    assert (ROOT / "spark_jobs" / "connect_server.py").exists()
     images = {name: service["image"] for name, service in SERVICES.items()}
     assert images["redis"].startswith("redis:")
     assert "-s3" in commands["s3"]
@@ -103,8 +105,6 @@ def test_a_service_waits_only_for_services_with_a_health_check() -> None:
             assert needed in SERVICES, name
             if how["condition"] == "service_completed_successfully":
                 assert needed in ONE_SHOT
-            elif needed == SERVICES[name].get("network_mode", "").removeprefix("service:"):
-                assert how == {"condition": "service_started", "restart": True}, "its network ends with that service"
             else:
                 assert how["condition"] == "service_healthy"
                 assert "healthcheck" in SERVICES[needed]
@@ -116,9 +116,9 @@ def test_declared_and_used_names_are_the_same(kind: str) -> None:
     for service in SERVICES.values():
         entries = names(service.get(kind, []))
         if kind == "volumes":
-            entries = {entry.split(":")[0] for entry in entries}
+            entries = {re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", entry).split(":")[0] for entry in entries}
             for folder in (entry for entry in entries if entry.startswith(".")):
-                assert (ROOT / folder).exists()
+                assert folder == "./.secrets" or (ROOT / folder).exists()
             entries = {entry for entry in entries if not entry.startswith((".", "/"))}
         used |= entries
     assert used == set(COMPOSE[kind])
@@ -134,31 +134,105 @@ def test_no_secret_stands_in_the_file_or_in_an_environment() -> None:
         assert "password" not in " ".join(service.get("command", [])).lower(), name
     for secret in COMPOSE["secrets"].values():
         assert set(secret) == {"file"}
-        assert secret["file"].startswith("${SLUICE_SECRETS")
+        assert secret["file"].startswith("${SLUICE_SECRETS:-./.secrets}/")
 
 
-def test_every_secret_file_is_explained_at_the_top() -> None:
-    heading = TEXT.split("name: sluice")[0]
-    for secret, source in COMPOSE["secrets"].items():
-        file = source["file"].rsplit("/", 1)[1]
-        assert file == secret
-        assert file in heading
+def test_no_command_of_compose_needs_a_variable() -> None:
+    assert re.findall(r"(?<!\$)\$(?!\$|\{\w+:-)", TEXT) == []
+
+
+def made_secrets(folder: Path) -> "subprocess.CompletedProcess[str]":
+    """What the service `secrets` does, but for the owners, who only root can set."""
+    programs = folder.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "chown").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "chown").chmod(0o755)
+    script = str(ROOT / "include" / "docker" / "secrets.sh")
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(["sh", script, str(folder)], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_every_secret_is_made_for_its_reader_and_never_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    done = made_secrets(folder)
+    assert done.returncode == 0, done.stderr
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert set(files) == set(COMPOSE["secrets"]) | {"ca.key"}
+    assert {file.name for file in folder.iterdir() if file.stat().st_mode & 0o077} == {
+        name for name in files if name.endswith(".crt")
+    }
+    single = {"metadata_password", "metadata_url", "fernet_key", "jwt_secret", "redis_url", "spark_token"}
+    assert not any(files[name].endswith(b"\n") for name in single)
+    connections = yaml.safe_load(files["connections.yaml"])
+    assert connections["shop_master"]["password"].encode() == files["sluice_master_password"]
+    assert connections["spark_default"]["password"].encode() == files["spark_token"]
+    assert urlsplit(files["redis_url"].decode()).password in files["redis.acl"].decode().split("user sluice")[1]
+    assert len({content for name, content in files.items() if "password" in name}) == 5
+
+    (folder / "fernet_key").unlink()  # as from an earlier release, which did not need it
+    assert made_secrets(folder).returncode == 0
+    again = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert {name for name in files if again[name] != files[name]} == {"fernet_key"}
+
+
+def test_a_certificate_that_was_removed_is_made_again_by_the_same_authority(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    assert made_secrets(folder).returncode == 0
+    before = (folder / "redis.crt").read_bytes()
+    (folder / "redis.crt").unlink()
+    assert made_secrets(folder).returncode == 0
+    assert (folder / "redis.crt").read_bytes() != before
+    context = ssl.create_default_context(cafile=folder / "ca.crt")
+    for name, host in {"redis": "redis", "spark-connect": "spark-connect", "master": "master"}.items():
+        own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        own.load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = context.wrap_bio(to_client, to_server, server_hostname=host)
+        server = own.wrap_bio(to_server, to_client, server_side=True)
+        for side in (client, server, client, server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+        assert client.version() == "TLSv1.3"
+
+
+def test_no_newline_at_the_end_of_a_secret_becomes_part_of_it(tmp_path: Path) -> None:
+    """Airflow takes the output of such a command as it is."""
+    commands = {
+        value
+        for service in SERVICES.values()
+        for name, value in (service.get("environment") or {}).items()
+        if name.endswith("_CMD")
+    }
+    assert len(commands) == 5
+    (tmp_path / "secret").write_text("word\n\n")
+    for command in commands:
+        there = re.sub(r"/run/secrets/\w+", str(tmp_path / "secret"), command.replace("$$", "$"))
+        arguments = shlex.split(there)
+        assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout == "word"
+
+
+def test_the_build_sends_no_secret() -> None:
+    allowed = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
+    recipe = SERVICES["scheduler"]["build"]["dockerfile_inline"]
+    assert allowed == set(re.findall(r"^COPY (\S+)", recipe, re.MULTILINE))
+    assert ".secrets/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 def test_each_part_has_only_its_own_secrets() -> None:
     database = {"metadata_url", "metadata_url_async"}
     reaching = database | {"fernet_key", "jwt_secret", "connections.yaml", "redis_url", "ca.crt"}
-    worker = {"spark-defaults.conf", "ca.crt"}
+    worker = {"spark-defaults.conf", "ca.crt", "aws_credentials"}
     assert {name: names(service.get("secrets", [])) for name, service in SERVICES.items()} == {
+        "secrets": set(),
         "airflow-init": database,
         "api-server": reaching | {"api_secret_key"},
-        "jobs-network": set(),
         "scheduler": reaching | {"aws_credentials"},
-        "dag-processor": database,
+        "dag-processor": database | {"redis_url", "ca.crt"},
+        "welcome": {"aws_credentials", "ca.crt"},
         "triggerer": reaching,
         "metadata": {"metadata_password"},
         "spark-master": {"spark-defaults.conf"},
-        "spark-connect": {"spark-connect.conf"},
+        "spark-connect": {"spark-defaults.conf", "spark_token", "spark-connect.crt", "spark-connect.key"},
         "spark-worker-1": worker,
         "spark-worker-2": worker,
         "redis": {"redis.acl", "redis.crt", "redis.key", "ca.crt"},
@@ -186,7 +260,11 @@ def test_no_part_has_rights_that_it_does_not_need() -> None:
     for name, service in SERVICES.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-        assert not service.get("privileged") and "user" not in service, name
+        assert not service.get("privileged"), name
+        if name == "secrets":  # it gives files away, without any network
+            assert service["network_mode"] == "none"
+            continue
+        assert "user" not in service, name
         # The images of PostgreSQL and Redis begin as root and become another user.
         needed = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
         official = name in ("metadata", "master", "slave", "redis")
@@ -201,7 +279,8 @@ def test_masters_and_slaves_are_reached_over_tls_by_the_account_of_the_replicati
         mounted = dict(entry.split(":")[:2] for entry in SERVICES[name]["volumes"] if entry.startswith("."))
         assert mounted["./include/docker/accounts.sh"] == "/docker-entrypoint-initdb.d/accounts.sh"
         assert mounted["./include/sql/postgres"] == "/opt/sluice/sql"
-    assert "login sluice" in TEXT.split("name: sluice\n")[0]
+        check = SERVICES[name]["healthcheck"]["test"][1]
+        assert "-h 127.0.0.1 -U sluice" in check, "a server without its accounts, or still on its socket, is no use"
 
 
 def test_redis_is_reached_over_tls_by_its_account_alone() -> None:
@@ -215,7 +294,6 @@ def test_redis_is_reached_over_tls_by_its_account_alone() -> None:
     assert lines["port"] == "0" and lines["tls-port"] == "6379"
     files = {path.rsplit("/", 1)[1] for path in lines.values() if path.startswith("/run/secrets/")}
     assert files == names(service["secrets"])
-    assert "rediss://sluice:<that password>@redis:6379/0?ssl_ca_certs=/run/secrets/ca.crt" in TEXT
     assert "redis.acl" in lines["aclfile"]
 
 
@@ -232,13 +310,17 @@ def test_services_without_authentication_are_reached_only_by_those_that_need_the
         network: {name for name, one in SERVICES.items() if network in one.get("networks", ())}
         for network in COMPOSE["networks"]
     }
-    assert reach["files"] == {"s3", "jobs-network"}
-    assert reach["spark"] == {"spark-master", "spark-worker-1", "spark-worker-2", "jobs-network"}
+    workers = {"spark-worker-1", "spark-worker-2"}
+    assert reach["files"] == {"s3", "scheduler", "welcome"} | workers
+    assert reach["spark"] == {"spark-master", "spark-connect"} | workers
     assert {"redis", "spark-worker-1", "spark-worker-2"} <= reach["data"], "applies on executors reach Redis"
     assert reach["control"].isdisjoint({"s3", "spark-master", "spark-worker-1", "spark-worker-2", "master", "slave"})
 
 
 def test_only_the_api_server_is_published_and_on_the_loopback_address() -> None:
+    assert not any("network_mode" in one for name, one in SERVICES.items() if name != "secrets"), (
+        "it ends with the other"
+    )
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"api-server": ["${SLUICE_LISTEN:-127.0.0.1:8080}:8080"]}
 

@@ -20,7 +20,9 @@ from sluice.paths import python_path
 _PASSED_ON = (
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH",
     "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "HADOOP_CONF_DIR",
-    "SLUICE_REPLICATIONS", "SLUICE_SQL", "SLUICE_STACK",
+    "SLUICE_REPLICATIONS", "SLUICE_SQL", "SLUICE_STACK", "PGSSLROOTCERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "AWS_CA_BUNDLE", "AWS_CONFIG_FILE", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
+    "AWS_REGION", "AWS_SHARED_CREDENTIALS_FILE",
 )  # fmt: skip
 """Environment that a job inherits. Airflow's own settings, its secrets among them, stay behind."""
 MODULE = "spark_jobs.{kind}"
