@@ -52,15 +52,15 @@ async def serve(server: ConnectServer, port: int, tls: ssl.SSLContext) -> int:
     """Runs the server until it ends, or this process is told to; returns the exit status."""
     server.prepare()
     child = server.spawn(sys.stdout.buffer, dies=True)
-    told = asyncio.Event()
+    ends = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, ends.set)
     async with await asyncio.start_server(lambda r, w: carry(r, w, server.port), "0.0.0.0", port, ssl=tls):  # noqa: S104
-        while child.poll() is None and not told.is_set():
+        while child.poll() is None and not ends.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(ends.wait(), LOOK_SECONDS)
         server.stop()
-    return 0 if told.is_set() else child.returncode or 1
+    return 0 if ends.is_set() else child.returncode or 1
 
 
 def main() -> int:

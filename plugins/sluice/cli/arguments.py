@@ -1,6 +1,7 @@
 """The options of the subcommands. With the standard library only: `--help` works before anything is installed."""
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
 
@@ -292,8 +293,9 @@ def _places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--airflow",
         metavar="URL",
-        help=f"another Airflow than that of {PROGRAM} up, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks"
-        " for; or 'none': print what to do there",
+        default=os.environ.get("SLUICE_AIRFLOW"),
+        help=f"another Airflow than that of {PROGRAM} up (SLUICE_AIRFLOW), with a token in SLUICE_AIRFLOW_TOKEN or a"
+        " log-in that it asks for; or 'none': print what to do there",
     )
     parser.add_argument(
         "--replications", metavar="DIR", help=f"folder of the file (default: the one in force, see {PROGRAM} status)"

@@ -1,6 +1,7 @@
 """The options of the subcommands that operate slaves. With the standard library only, as `arguments`."""
 
 import argparse
+import os
 
 from sluice.cli.arguments import TABLES, Tables
 from sluice.paths import PROGRAM
@@ -81,4 +82,6 @@ def _done(parser: argparse.ArgumentParser) -> None:
 
 
 def _airflow(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--airflow", metavar="URL", help="the Airflow to use")
+    parser.add_argument(
+        "--airflow", metavar="URL", default=os.environ.get("SLUICE_AIRFLOW"), help="the Airflow to use (SLUICE_AIRFLOW)"
+    )

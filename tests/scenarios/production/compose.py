@@ -5,6 +5,7 @@ seconds in the start period, then at each interval, and `retries` failures in a 
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,27 @@ class Compose:
         """SIGKILL from outside, as from the kernel: `podman kill` would count as a stop."""
         for pid in [self.state(service)["Pid"] for service in services]:
             os.kill(pid, signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def isolated(self, service: str) -> Iterator[None]:
+        """Meanwhile no packet reaches the container or leaves it, and nobody is told."""
+        inside = ["nsenter", "--net", "--target", str(self.state(service)["Pid"])]
+        said = subprocess.run([*inside, "ip", "-json", "link"], capture_output=True, check=True).stdout
+        links = [one["ifname"] for one in json.loads(said) if one["ifname"] != "lo"]
+        for link in links:
+            subprocess.run([*inside, "ip", "link", "set", link, "down"], check=True)
+        try:
+            yield
+        finally:
+            for link in links:
+                subprocess.run([*inside, "ip", "link", "set", link, "up"], check=False)  # unless it has ended
+
+    def limit(self, volume: str, place: Path, megabytes: int) -> None:
+        """Makes a volume that is soon full, in the memory of this machine, at `place`."""
+        place.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0755", "tmpfs", place], check=True)
+        options = ["--opt", "type=none", "--opt", "o=bind", "--opt", f"device={place}"]
+        podman("volume", "create", *options, f"{self.name}_{volume}")
 
     def stop(self, service: str) -> None:
         podman("stop", self.container(service))

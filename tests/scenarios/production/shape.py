@@ -1,5 +1,6 @@
 """docker-compose.yaml in a folder of its own, as a newcomer has it, and what its tests ask of it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ STAND_INS = {
 }
 DEBIAN = "docker.io/library/debian:bookworm-slim"
 PARTS = ("docker-compose.yaml", ".dockerignore", "requirements.lock", "dags", "include", "plugins", "spark_jobs")
+LIMITED = {"slave": 900, "redis": 64}
+"""Volumes that are small, and their megabytes."""
 PAIR = {"prefix": "SHOP_", "slave": "dr1"}
 
 
@@ -80,7 +83,25 @@ class Shape:
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, target)
+        self.limited = folder.with_name(f"{folder.name}-volumes")
         self.compose = Compose(folder, name, {"SLUICE_LISTEN": f"127.0.0.1:{port}", "SLUICE_IMAGE": f"{name}-image"})
+
+    def bring_up(self) -> None:
+        """From nothing to `up`; some volumes are small."""
+        for volume, megabytes in LIMITED.items():
+            self.compose.limit(volume, self.limited / volume, megabytes)
+        self.compose.build()
+        self.compose.run("secrets")
+        self.compose.up()
+
+    def remove(self) -> None:
+        """Everything but the stand-ins, whose layers the next run uses."""
+        self.compose.down(volumes=True)
+        podman("rmi", "--force", f"localhost/{self.compose.name}-image:latest", check=False)
+        for volume in LIMITED:
+            subprocess.run(["umount", self.limited / volume], check=False)
+        shutil.rmtree(self.limited, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # What a person does
 
@@ -136,6 +157,19 @@ class Shape:
         until(lambda: self.tasks(dag, run).get(task) == "awaiting_input", 600, f"{task} asks")
         path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/-1/hitlDetails"
         self.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
+    @contextlib.contextmanager
+    def full(self, volume: str) -> Iterator[None]:
+        """Meanwhile nothing can be written to the volume."""
+        filler = self.limited / volume / "filler"
+        with open(filler, "wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+        try:
+            yield
+        finally:
+            filler.unlink()
 
     # What is in the databases
 
