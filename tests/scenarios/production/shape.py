@@ -212,6 +212,12 @@ class Shape:
         )
         assert self.query("master", digest) == self.query("slave", digest)
 
+    def applies_on(self) -> str:
+        """The service whose container runs the apply; empty while there is none."""
+        host = self.overview()["applied_by"].rpartition(" ")[2]
+        hosts = {self.compose.exec(name, "hostname", check=False).strip(): name for name in self.compose.lasting}
+        return hosts.get(host, "") if host else ""
+
     def overview(self) -> dict[str, Any]:
         masters = self.call("GET", "/sluice/overview.json")["masters"]
         return next(one for m in masters if m["prefix"] == "SHOP_" for one in m["slaves"] if one["slave"] == "dr1")
