@@ -37,7 +37,7 @@ from sluice.control.rejects import RejectStore
 from sluice.coordination import apply_query, redis_store
 from sluice.coordination.used_locations import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
-from sluice.counted import counted
+from sluice.counted import counted, listed
 from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -128,9 +128,11 @@ def check_structure(task: TaskContext) -> str:
         if not _installed(task, master):
             return "not installed"
         structure = vendor_of(task.replication.master.vendor).changes
-        differences = structure.check_definitions(master, task.prefix, task.replication.master.schema)
-    log.info("%s: found by comparison: %s", task, counted(differences, "change of structure", "changes of structure"))
-    return counted(differences, "change of structure", "changes of structure")
+        changed = structure.check_definitions(master, task.prefix, task.replication.master.schema)
+    found = counted(len(changed), "change of structure", "changes of structure")
+    text = f"{found}: {listed(changed)}" if changed else found
+    log.info("%s: found by comparison: %s", task, text)
+    return text
 
 
 @per_prefix()

@@ -5,7 +5,7 @@ import time
 
 from sluice.apply.definition_follower import DefinitionFollower
 from sluice.apply.pair_sessions import PairSessions
-from sluice.counted import counted
+from sluice.counted import counted, listed
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.comparison_trigger import ComparisonTrigger
 from sluice.model.slave_state import SlaveState
@@ -66,8 +66,8 @@ class DefinitionWatch:
         least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
         self._next_comparison = ended + max(least, min(COMPARE_SHARE * (ended - started), COMPARE_WITHIN_SECONDS))
         if changed:
-            counts = counted(changed, "changed definition")
-            log.info("%s: found on the master by comparison: %s", self.sessions.pair, counts)
+            found = counted(len(changed), "changed definition")
+            log.info("%s: found on the master by comparison: %s: %s", self.sessions.pair, found, listed(changed))
 
     def _waits(self, now: float) -> bool:
         """Whether event triggers have left work to a comparison; asks once a second."""

@@ -176,8 +176,9 @@ class PairSessions:
         """The replicated tables, as TABLES on the master has them."""
         return self.changes.registered(*self.queue)
 
-    def compare_structure(self) -> int:
-        """Queues changes of definitions that no event trigger reported. Returns how many, 0 while tables are locked."""
+    def compare_structure(self) -> list[TableName]:
+        """Queues changes of definitions that no event trigger reported. Returns their tables, none while some are
+        locked."""
         return self.changes.compare_definitions(*self.queue)
 
     def values_follow(self, table: TableName) -> bool:

@@ -207,10 +207,10 @@ class ChangeSource(Protocol):
         """
         ...
 
-    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
-        """Queues an item for each change of a definition that nothing else reported. Returns how many.
+    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+        """Queues an item for each change of a definition that nothing else reported. Returns their tables.
 
-        Returns 0 where writers or DDL hold the locks that it needs.
+        Returns none where writers or DDL hold the locks that it needs.
         """
         ...
 
@@ -260,7 +260,7 @@ class ChangeQueue(ChangeSource, Protocol):
         """The tables of the window's first transaction that changes any table not in `left_out`; empty for none."""
         ...
 
-    def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+    def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
         """As `compare_definitions`, but waits for the locks."""
         ...
 

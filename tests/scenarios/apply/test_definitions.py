@@ -4,6 +4,7 @@ Each case is one transaction of the master. It is applied by an apply that knows
 when everything waits, and at the end of a window that executors stage.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -134,13 +135,15 @@ def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Calla
         pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
 
 
-def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(rig: Callable[..., Rig]) -> None:
+def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(
+    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
     pair = rig(KEYED)
     triggers = pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall()
     for (name,) in triggers:
         pair.master.execute(f'DROP EVENT TRIGGER "{name}"'.encode())
     pair.master.execute("INSERT INTO public.t SELECT g, g, 'a' FROM generate_series(1, 20) g")
-    with pair.apply():
+    with caplog.at_level(logging.INFO, "sluice.apply"), pair.apply():
         pair.await_current()
         for statement in (
             "ALTER TABLE public.t ADD COLUMN w int",
@@ -156,6 +159,7 @@ def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(r
         pair.await_that(lambda: _columns(pair, pair.slave) == _columns(pair, pair.master))
         pair.await_current()
         assert pair.differences() == {}
+    assert "found on the master by comparison: 1 changed definition: public.t" in caplog.text
 
 
 def _columns(pair: Rig, connection: object) -> list[str]:

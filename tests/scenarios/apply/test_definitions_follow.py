@@ -169,7 +169,7 @@ def test_a_definition_follows_as_soon_as_its_column_exists(
     found = PairSessions.compare_structure
     with pair.apply() as running:
         await_followed(pair, running)
-        monkeypatch.setattr(PairSessions, "compare_structure", lambda _: 0)
+        monkeypatch.setattr(PairSessions, "compare_structure", lambda _: [])
         pair.master.execute("ALTER TABLE public.t RENAME COLUMN n TO m")
         pair.master.execute('ALTER TABLE public.t ADD CONSTRAINT "check" CHECK (m > 0)')
         pair.await_that(lambda: 'column "m" does not exist' in caplog.text)

@@ -148,9 +148,9 @@ class StreamChanges:
                 break
         return shapes
 
-    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
         """Does nothing: the stream itself has all changes of definitions."""
-        return 0
+        return []
 
     def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
         """Always the same."""

@@ -47,23 +47,24 @@ def joining(connection: Session, prefix: Prefix, schema: str, applied: Position)
     return {change.table: False for change in _unseen(connection, prefix, applied, 0) if change.action == "CREATE"}
 
 
-def check(connection: Session, prefix: Prefix, schema: str) -> int:
-    """Compares the replicated tables with the recorded definitions, and queues an item for each change. Returns how
-    many."""
+def check(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    """Compares the replicated tables with the recorded definitions, and queues an item for each change. Returns
+    those that have changed."""
     del schema
     session = native(connection)
     before = Server(session, prefix).draw()
     session.call(f"{prefix}STRUCTURE.CHECK_STRUCTURE", {})
     statement = sql_files.render("oracle", "queue_definitions", prefix=str(prefix))
-    return len(session.run(statement, {"floor": before}).fetchall())
+    rows = session.run(statement, {"floor": before}).fetchall()
+    return list(dict.fromkeys(TableName(schema, table) for _, _, _, schema, table, _ in rows))
 
 
-def compare(connection: Session, prefix: Prefix, schema: str) -> int:
+def compare(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
     """Like `check`, but finds nothing if writers or DDL hold the locks that it needs."""
     try:
         return check(connection, prefix, schema)
     except LockNotAvailable:
-        return 0
+        return []
 
 
 def digest(connection: Session, prefix: Prefix, schema: str) -> str:

@@ -17,10 +17,10 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.resources import require
 
 
-def check(connection: Session, prefix: Prefix, schema: str) -> int:
+def check(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
     """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
 
-    Also tells of tables whose rows may change without a trigger that sees it. Returns how many have changed. One
+    Also tells of tables whose rows may change without a trigger that sees it. Returns those that have changed. One
     transaction for each table, on a connection in autocommit, so that no table is locked while another one is waited
     for. A table that is locked, or that its owner keeps from being compared, is left out. Raises `ResourcesOutdated`,
     psycopg's errors.
@@ -35,19 +35,20 @@ def check(connection: Session, prefix: Prefix, schema: str) -> int:
         require(connection, prefix, schema)  # after an upgrade of Sluice it says what to run
         raise
     tables = connection.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
-    found = 0
+    found = []
     for table in tables:
         row = connection.execute(f"SELECT {alone}(%s, %s)".encode(), table).fetchone()
-        found += int(row is not None and row[0])
+        if row is not None and row[0]:
+            found.append(TableName(*table))
     return found
 
 
-def compare(connection: Session, prefix: Prefix, schema: str) -> int:
-    """As `check`, but returns 0 where writers or DDL hold the locks that it needs."""
+def compare(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    """As `check`, but returns none where writers or DDL hold the locks that it needs."""
     try:
         return check(connection, prefix, schema)
     except LockNotAvailable:
-        return 0
+        return []
 
 
 def digest(connection: Session, prefix: Prefix, schema: str) -> str:
