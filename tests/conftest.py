@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import redis
+from _pytest.pathlib import import_path
 from hypothesis import settings
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
@@ -68,6 +69,7 @@ LONG = (
     "initial_files",
     "with_airflow",
     "verify",
+    "mariadb",
     "demo",
     "many",
     "initial_load",
@@ -91,6 +93,9 @@ TOGETHER = {
     "tests/scenarios/feeds/test_change_source.py": "one start of Spark",
     "tests/scenarios/feeds/test_table_source.py": "one start of Spark",
     "tests/scenarios/verify/test_by_executors.py": "one start of Spark",
+    "tests/oracle/test_on_h2.py": "one MariaDB, one H2",
+    "tests/scenarios/mariadb/": "one MariaDB, one H2",
+    "tests/vendors/": "one MariaDB, one H2",
 }
 """Folders and files that share what takes long to start: one worker gets all those of the same word."""
 
@@ -161,6 +166,17 @@ def pytest_report_header(config: pytest.Config) -> str:
     number = config.option.run_number
     chosen = " and ".join(str(seed) for seed in seeds.rotating(number))
     return f"run number {number}: fault seeds {chosen} with --all; the same again: --run-number {number}"
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Lets each of the workers compile a share of the test files: for all of them, each would take ten seconds."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    root, number = session.config.rootpath, int(worker["workerid"].removeprefix("gw"))
+    for file in sorted((root / "tests").rglob("test_*.py"))[number :: worker["workercount"]]:
+        with suppress(Exception):  # the collection tells of it
+            import_path(file, root=root, consider_namespace_packages=False)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,11 +11,14 @@ _OWN = ("SLUICE_", "AIRFLOW", "PG", "PYTHON", "VIRTUAL_ENV")
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the files that such a machine needs; it uses the packages of this checkout."""
+    """A copy of the files that such a machine needs; it uses the packages of this checkout.
+
+    What is compiled comes along: each copy would take seconds for that.
+    """
     root = folder / "sluice"
     root.mkdir()
     for name in ("plugins", "include"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("*.pyc.*"))
     for name in ("sluice", "requirements.lock"):
         shutil.copy(ROOT / name, root)
     (root / ".venv").symlink_to((ROOT / ".venv").resolve())

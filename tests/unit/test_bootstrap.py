@@ -299,6 +299,7 @@ def test_a_package_that_cannot_be_had_fails_with_a_remedy(checkout: Path, tmp_pa
     assert (checkout / ".venv" / "sluice-installing").exists(), "the next run must not take it for whole"
 
 
+@pytest.mark.long
 def test_pip_is_used_without_uv(checkout: Path, tmp_path: Path) -> None:
     fake(tmp_path / "tools", "uv", "exit 1")
     run = sluice(checkout, "status")

@@ -14,6 +14,19 @@ WHOLE_WAYS = (
     f"{SCENARIOS}/detached_apply/test_spark_executor.py::test_a_window_is_applied_by_executors",
     f"{SCENARIOS}/apply/test_safe_mode.py::test_the_example_of_the_seed_ends_as_described",
     f"{SCENARIOS}/faults/test_faults.py::test_each_change_arrives_exactly_once_under_faults",
+    f"{SCENARIOS}/failover/test_planned.py::test_the_application_moves_over_with_all_it_had_committed",
+    f"{SCENARIOS}/failover/test_reverse.py::test_the_former_master_follows_and_the_direction_is_turned_back",
+    f"{SCENARIOS}/failover/test_forced.py::test_the_slave_goes_on_with_what_it_has",
+    f"{SCENARIOS}/failover/test_killed.py::test_a_guard_that_was_half_released_is_made_again",
+    f"{SCENARIOS}/with_airflow/test_detached_apply.py::test_a_query_whose_worker_is_killed_goes_on_in_another_one",
+    f"{SCENARIOS}/verify/test_by_executors.py::"
+    "test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_which_table",
+    f"{SCENARIOS}/initial_load/test_restart.py::"
+    "test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice",
+    f"{SCENARIOS}/many/test_cascade.py::"
+    "test_applied_changes_are_passed_on_to_the_slaves_slaves_whenever_an_apply_is_killed",
+    f"{SCENARIOS}/mariadb/test_whole_way.py::test_loaded_applied_and_proved_equal",
+    f"{SCENARIOS}/releases/test_pairs.py::test_a_pair_of_releases_is_loaded_follows_and_is_mended",
 )
 
 

@@ -85,7 +85,13 @@ def at_a_terminal(command: Sequence[str], clone: Path, **variables: str) -> str:
     return output
 
 
-@pytest.mark.parametrize("run", [without_terminal, at_a_terminal], ids=["without a terminal", "at a terminal"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(without_terminal, marks=pytest.mark.long, id="without a terminal"),
+        pytest.param(at_a_terminal, id="at a terminal"),
+    ],
+)
 def test_the_servers_start_without_a_question_in_a_path_with_blanks(place: Path, run: object) -> None:
     clone = cloned(place / "a folder with blanks", packages=True)
     assert callable(run)

@@ -28,10 +28,11 @@ def run_killed(shop: Shop, task: str, statement: int, run: str, action: str = "p
     return True
 
 
-def test_tasks_that_are_killed_go_on_where_they_were(shop_of: Callable[..., Shop]) -> None:
-    seed = random.randrange(1_000_000)
-    print("seed", seed)
-    chance, shop = random.Random(seed), shop_of()
+@pytest.mark.long
+def test_tasks_that_are_killed_go_on_where_they_were(
+    shop_of: Callable[..., Shop], request: pytest.FixtureRequest
+) -> None:
+    chance, shop = random.Random(request.config.option.run_number), shop_of()
     shop.bring_functions()
     before = shop.catalogues()
     with Writers(shop.infos["m"], shop.new_master) as writers:

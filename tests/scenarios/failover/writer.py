@@ -11,6 +11,8 @@ import psycopg
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 
+PAUSE_SECONDS = 0.02
+"""Of a writer after each transaction. Without it the writers take the cores from what is tested."""
 REFUSED = (psycopg.errors.ReadOnlySqlTransaction,)
 
 
@@ -61,10 +63,11 @@ class Writers(AbstractContextManager["Writers"]):
                     self.refused += 1
                     if (there := self.moved()) is not None and there != info:
                         return there
-                    time.sleep(0.01)
+                    time.sleep(PAUSE_SECONDS)
                     continue
                 with self._lock:
                     self.committed[info.database] = self.committed.get(info.database, 0) + 1
+                self._over.wait(PAUSE_SECONDS)
         return info
 
 

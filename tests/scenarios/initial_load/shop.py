@@ -15,16 +15,16 @@ HEAP = Writable("public.heap", (), "")
 
 def make_shop(pair: Rig) -> None:
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 8000) g")
+    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 4000) g")
     pair.master.execute("CREATE TABLE public.notes (b text, a int, v text, PRIMARY KEY (a, b))")
     pair.master.execute(
         "INSERT INTO public.notes SELECT chr(65 + (g / 90)::int), g % 90, 'old' FROM generate_series(1, 3000) g"
     )
     pair.master.execute("CREATE TABLE public.scratch (id int PRIMARY KEY, v text)")
-    pair.master.execute("INSERT INTO public.scratch SELECT g, 'old' FROM generate_series(1, 3000) g")
+    pair.master.execute("INSERT INTO public.scratch SELECT g, 'old' FROM generate_series(1, 1500) g")
     pair.master.execute("CREATE TABLE public.heap (v text, n int)")
     pair.master.execute("INSERT INTO public.heap SELECT 'v' || g % 5, g % 2 FROM generate_series(1, 300) g")
-    pair.master.execute("CREATE TABLE public.doomed AS SELECT g AS id FROM generate_series(1, 2000) g")
+    pair.master.execute("CREATE TABLE public.doomed AS SELECT g AS id FROM generate_series(1, 1000) g")
     pair.master.execute("ALTER TABLE public.doomed ADD PRIMARY KEY (id)")
 
 

@@ -48,7 +48,7 @@ def settled(pair_of: MakePair, **options: Any) -> Rig:
     return pair
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("read", READS)
 def test_a_range_of_keys_is_loaded_again_under_traffic_and_the_rest_is_not_touched(
     pair_of: MakePair, read: str
@@ -194,7 +194,7 @@ def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
     pair.assert_equal([TableName("public", name) for name in ("added", "heap", "notes", "scratch")])
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("choice", "said"), [
     ({"tables": ["public.nowhere"]}, "'public.nowhere' is no replicated table; there are public.doomed"),
     ({"where": "id = 1"}, "choose rows of one table, and none is named under tables"),

@@ -210,7 +210,7 @@ def labels(pair: Rig) -> list[list[tuple[str, list[str]]]]:
     return [connection.execute(query.encode()).fetchall() for connection in (pair.master, pair.slave)]
 
 
-@pytest.mark.one_in(30)
+@pytest.mark.one_in(60)
 @pytest.mark.parametrize("how", ["inconsistent", "left and came back"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: MakePair, change: str, how: str) -> None:
@@ -239,6 +239,7 @@ def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: Make
         assert pair.state() is SlaveState.NORMAL and not pair.checkpoint.tables.not_ready
 
 
+@pytest.mark.long
 def test_labels_of_a_table_left_out_that_exchange_their_names_in_one_window_are_distinguished(
     pair_of: MakePair,
 ) -> None:
@@ -282,7 +283,7 @@ def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
         pair.assert_equal()
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(20)
 @pytest.mark.parametrize(
     "change", ["labels", "a domain without its check", "a domain that may be null", "no check", "no unique constraint"]
 )
@@ -302,6 +303,7 @@ def test_blocks_wait_for_what_changes_while_they_are_loaded(pair_of: MakePair, c
         pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_that_somebody_dropped_on_the_slave_is_made_by_its_load_alone(pair_of: MakePair) -> None:
     pair = normal(pair_of)
     with pair.apply():

@@ -139,6 +139,7 @@ def test_a_table_that_a_wildcard_means_is_ready_on_every_slave_without_a_load(pa
             pair.assert_equal()
 
 
+@pytest.mark.long
 def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     with pair.apply(), Traffic(pair.master_info, [ORDERS], writers=1):
@@ -160,6 +161,7 @@ def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
         pair.assert_equal()
 
 
+@pytest.mark.long
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
@@ -191,6 +193,7 @@ def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
         pair.assert_equal()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("emptied", [False, True], ids=["restarted", "restarted, Redis emptied"])
 def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
     pair_of: MakePair, emptied: bool
@@ -311,7 +314,7 @@ def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: Ma
     assert pair.state() is SlaveState.NORMAL and not pair.blocks()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
 def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
     pair = normal_slave(pair_of)
@@ -362,6 +365,7 @@ def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pai
     assert steps.finish(again).left_out == []
 
 
+@pytest.mark.long
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePair, seed: int) -> None:

@@ -137,7 +137,7 @@ def test_the_rest_of_a_table_goes_on_while_a_range_of_it_is_loaded(pair_of: Make
     ],
     ids=["emptied", "column added", "column dropped", "dropped"],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_a_table_is_emptied_altered_or_dropped_while_a_range_of_it_is_loaded(
     pair_of: MakePair, statements: list[str]
 ) -> None:

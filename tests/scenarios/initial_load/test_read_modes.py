@@ -47,6 +47,7 @@ def load_to_the_end(pair: Rig, update: Update) -> int:
     raise AssertionError("it starts over for ever")
 
 
+@pytest.mark.long
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("read", READS)
 def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equal(
@@ -133,7 +134,7 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
     pair.assert_equal()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("statement", [
     "TRUNCATE public.notes",
     "DROP TABLE public.notes",
@@ -160,6 +161,7 @@ def test_a_snapshot_is_never_read_past_what_emptied_or_altered_a_table_since(pai
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=200, seconds=0.05)
     make_shop(pair)

@@ -60,7 +60,7 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
                 process = killable(update)
                 planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
                 until(partial(begun_or_ended, shop, process))
-                if kills < 6:
+                if kills < 3:
                     threading.Event().wait(chance.random() * 0.2)
                     process.send_signal(signal.SIGKILL)
                     kills += process.wait() == -signal.SIGKILL

@@ -36,7 +36,7 @@ def some_stored_or_ended(pair: Rig, process: "subprocess.Popen[bytes]") -> bool:
     return process.poll() is not None or (BlockState.BEGUN in states and states.count(BlockState.STORED) >= 2)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("side", "read"),
     [

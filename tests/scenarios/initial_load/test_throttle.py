@@ -170,6 +170,7 @@ FROM public.demo_blocks WHERE state = 'stored' ORDER BY seconds
 """When each block was stored, by the slave's clock, and the rows until then."""
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("limits", "allowed"), [({"rows_per_second": 1000}, 1000), ({"megabytes_per_second": 0.1}, 920)]
 )
@@ -241,6 +242,7 @@ def test_an_unmeasurable_limit_is_reported_before_the_load_begins(shop: Rig, mon
     require_measurable(shop.update())
 
 
+@pytest.mark.long
 def test_an_account_that_sees_no_other_sessions_is_told_what_to_grant(pair_of: MakePair) -> None:
     pair = made(pair_of, role=True)
     load = begun(pair, active_sessions=5)
@@ -264,6 +266,7 @@ def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Rig) -> None:
     assert row == (0,)
 
 
+@pytest.mark.long
 def test_sessions_of_the_throttle_end_with_the_load(shop: Rig) -> None:
     load = begun(shop, lock_waits=100, apply_lag=1000)
     load.finish()

@@ -1,5 +1,7 @@
 """A load while the real apply runs: traffic, TRUNCATE, changed and dropped tables; updates one after another."""
 
+import pytest
+
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.model.slave_state import SlaveState
@@ -32,6 +34,7 @@ def test_truncates_and_definitions_that_change_while_blocks_load(pair_of: MakePa
     assert Gate(pair.store, update.prefix, "dr1").closures() == []
 
 
+@pytest.mark.long
 def test_a_second_update_of_a_running_slave_and_one_cancelled_under_the_apply(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=400, seconds=0.05)
     make_shop(pair)

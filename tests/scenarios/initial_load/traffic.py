@@ -81,7 +81,7 @@ class Traffic(AbstractContextManager["Traffic"]):
     """Writers that run in the block."""
 
     def __init__(self, info: ConnectionInfo, tables: Sequence[Writable], writers: int = 3, seed: int = 0):
-        profile = Profile("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.0, 0.05))
+        profile = Profile("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.02, 0.1))
         self.writers = [TableWriter(info, number, profile, seed) for number in range(writers)]
 
     @property

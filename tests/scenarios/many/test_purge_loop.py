@@ -85,13 +85,14 @@ def begin(net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
             until(lambda pair=pair: net.state(*pair) is SlaveState.NORMAL, running)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_purge_never_takes_what_a_slave_still_needs(
-    net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str
+    net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str, rounds: int
 ) -> None:
     begin(net, monkeypatch, redis_url)
     with Purging(net) as purging, net.applying(ONE) as one:
         with Traffic(net.infos["m"], [ORDERS], writers=2):
-            for _ in range(2):
+            for _ in range(rounds):
                 # Its apply is not running. It answers, so that what it has goes, and what it lacks stays.
                 until(lambda: purging.says("purged"), one)
                 # It does not answer.

@@ -70,8 +70,8 @@ def jobs_of(spark: SparkServer, name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def filled(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """Tables with a key, without one, and with partitions; in parts of seven pages."""
-    monkeypatch.setattr("sluice.vendors.postgres.digest.PAGES_A_PART", 7)
+    """Tables with a key, without one, and with partitions; in parts of twelve pages."""
+    monkeypatch.setattr("sluice.vendors.postgres.digest.PAGES_A_PART", 12)
     monkeypatch.setattr("sluice.verify.table_reads.ROWS_AT_ONCE", 1_000)
     monkeypatch.setattr("sluice.verify.table_reads.CLASSED_ROWS_AT_ONCE", 1_000)
     pair = rig(f"{TABLES}; CREATE TABLE public.tiny (id int PRIMARY KEY)")

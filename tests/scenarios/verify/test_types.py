@@ -155,6 +155,7 @@ def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_a
     assert counts(finding) == {"different": number}
 
 
+@pytest.mark.long
 def test_a_key_of_every_type_names_its_row(making: Making) -> None:
     """In each table the first row is deleted and the second one changed."""
     kinds = {f"k{number}": kind for number, kind in enumerate(KEYS, 1) if kind in making.types}

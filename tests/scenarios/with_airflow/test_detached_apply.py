@@ -86,6 +86,7 @@ def test_a_query_whose_worker_is_killed_goes_on_in_another_one(stack: Stack, app
     assert running_id() == job.id
 
 
+@pytest.mark.long
 def test_a_query_that_spark_forgets_is_started_again_by_the_same_run(
     stack: Stack, applying: tuple[str, QueryJob]
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[st
     assert running_id() == job.id
 
 
+@pytest.mark.long
 def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(
     stack: Stack, applying: tuple[str, QueryJob]
 ) -> None:
