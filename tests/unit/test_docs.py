@@ -34,7 +34,7 @@ NO_CONCEPT = (
     "connections.md",
     "redo-requirements.md",
 )
-LONGEST = 200
+LONGEST = 250
 """Lines of a page; one concept a page needs no more."""
 
 FOLDERS = tuple(
