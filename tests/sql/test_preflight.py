@@ -297,6 +297,30 @@ def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> N
     assert str(same).endswith("Let the connection s name another database.")
 
 
+def test_columns_with_numbers_of_large_objects_are_named_unless_the_file_accepts_it(granted: Ends) -> None:
+    """By type (`lo`, the domain of the extension of that name), or because the database has large objects."""
+    granted.master_admin.execute("CREATE DOMAIN public.lo AS oid")
+    granted.master_admin.execute(f"ALTER TABLE {PERSON} ADD photo oid, ADD pages oid[], ADD n int".encode())
+    granted.slave_admin.execute(f"ALTER TABLE {PERSON} ADD photo oid, ADD pages oid[], ADD n int".encode())
+    assert granted.lacks() == []
+    granted.master_admin.execute(f"ALTER TABLE {ORDER} ADD scan public.lo".encode())
+    granted.slave_admin.execute(f"CREATE DOMAIN public.lo AS oid; ALTER TABLE {ORDER} ADD scan public.lo".encode())
+    (lack,) = granted.lacks()
+    assert lack.severity is Severity.ERROR
+    assert lack.why.startswith("public.order.scan hold")
+    number = granted.master_admin.execute("SELECT lo_from_bytea(0, 'x')").fetchone()[0]
+    try:
+        (lack,) = granted.lacks()
+        columns = ["public.order.scan", f"{plain(SCHEMA)}.Per son.photo", f"{plain(SCHEMA)}.Per son.pages"]
+        assert all(column in lack.why for column in columns)
+        assert not any(name in lack.why for name in (".n,", ".id"))
+        accepted = replace(granted.replication.slave("dr1"), lossy_columns=("public.order.scan", "*.Per son.p*"))
+        granted.replication = replace(granted.replication, slaves={"dr1": accepted})
+        assert granted.lacks() == []
+    finally:
+        granted.master_admin.execute("SELECT lo_unlink(%s)", [number])
+
+
 def test_an_administrator_learns_it_for_an_account_that_cannot_connect(ends: Ends) -> None:
     ends.master_admin.execute(f"REVOKE CONNECT ON DATABASE {quoted(ends.master.database)} FROM {ACCOUNT}".encode())
     ends.master_admin.execute(f"SET search_path = pg_catalog, pg_temp; SET ROLE {ACCOUNT}".encode())

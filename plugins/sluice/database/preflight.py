@@ -26,6 +26,8 @@ class Wanted:
     """The size of the tables on the master, without indexes."""
     index_extensions: Mapping[str, str] = field(default_factory=dict)
     """Extensions that their indexes need, each with its schema."""
+    large_objects: Mapping[TableName, Sequence[str]] = field(default_factory=dict)
+    """Columns that hold numbers of large objects, which are not replicated."""
 
 
 class Preflight(NamesTables, Protocol):

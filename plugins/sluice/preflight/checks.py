@@ -10,6 +10,7 @@ except for what only that account's own tables and functions show. They change n
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from uuid import uuid4
 
@@ -18,10 +19,11 @@ from sluice.configuration.placement import Placement
 from sluice.database.errors import LockNotAvailable
 from sluice.database.load import LoadTarget
 from sluice.database.placed import placed
+from sluice.database.preflight import Wanted
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
-from sluice.database.translation import Translator
+from sluice.database.translation import Translator, allows
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
@@ -68,15 +70,18 @@ def of_slave(
     `master`: None if it cannot be reached; then no tables are checked. `covers`: chooses the tables if only a part is
     to be loaded. `light`: as for the master.
     """
-    wanted = None
+    wanted, numbers = None, []
     if master is not None:
         preflight = vendor_of(replication.master.vendor).preflight
         wanted = preflight.wanted(master, replication, covers or (lambda _: True))
-        definitions, _ = Transforms(replication, slave).definitions(wanted.definitions, master)
+        transforms = Transforms(replication, slave)
+        numbers = _numbers_of_large_objects(wanted, transforms, master)
+        definitions, _ = transforms.definitions(wanted.definitions, master)
         wanted = replace(wanted, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
     lacks = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
+    lacks += [lack.softened() for lack in numbers] if light else numbers
     if master is not None:
         lacks += _transformations(master, replication, slave, covers or (lambda _: True))
     if master is not None and not light:
@@ -86,6 +91,35 @@ def of_slave(
         lacks += _losses(master, session, replication, slave, tables)
     lacks += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name)) for lack in lacks]
+
+
+def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Session) -> list[Lack]:
+    """Columns that would hold the numbers of large objects on the slave, where the objects are not."""
+    columns: list[str] = []
+    for definition in wanted.definitions:
+        table, names = definition.table, wanted.large_objects.get(definition.table, ())
+        if not names:
+            continue
+        with suppress(TransformationInvalid):  # `_transformations` reports it.
+            if (transform := transforms.of(definition.shape, master)) is not None:
+                every = [column.name for column in definition.shape.columns]
+                names = [name for name in names if name in {source for _, source in transform.sources(every)}]
+        names = [name for name in names if not allows(transforms.slave.lossy_columns, table, name)]
+        columns += [f"{table.schema}.{table.name}.{name}" for name in names]
+    if not columns:
+        return []
+    named = ", ".join(map(json.dumps, [*transforms.slave.lossy_columns, *columns]))
+    return [
+        Lack(
+            "",
+            "contents of large objects",
+            f"{', '.join(columns)} hold numbers of large objects, whose contents are not replicated",
+            None,
+            remedy="Keep the contents in columns of the type bytea, or leave the columns out by `columns`. "
+            f"To have the numbers alone, write for the slave {transforms.slave.name}: lossy_columns: [{named}]",
+            in_file=True,
+        )
+    ]
 
 
 def of_transformations(master: Session, replication: Replication) -> list[Lack]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from sluice import sql_files
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.preflight import Wanted
@@ -49,7 +50,16 @@ def wanted(master: Session, replication: Replication, covers: Callable[[TableNam
         privileges.account(master).encoding,
         sum(each.bytes for each in estimates.read(master, chosen).values()),
         types.index_extensions(master, chosen),
+        _large_objects(master, chosen),
     )
+
+
+def _large_objects(master: Session, chosen: Sequence[TableName]) -> dict[TableName, list[str]]:
+    statement = sql_files.render("postgres", "large_object_columns")
+    found: dict[TableName, list[str]] = {}
+    for schema, name, column in master.execute(statement, catalog.pairs(chosen)).fetchall():
+        found.setdefault(TableName(schema, name), []).append(column)
+    return found
 
 
 def find(
