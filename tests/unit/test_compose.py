@@ -220,12 +220,12 @@ def test_the_build_sends_no_secret() -> None:
 
 def test_each_part_has_only_its_own_secrets() -> None:
     database = {"metadata_url", "metadata_url_async"}
-    reaching = database | {"fernet_key", "jwt_secret", "connections.yaml", "redis_url", "ca.crt"}
+    reaching = database | {"fernet_key", "api_secret_key", "jwt_secret", "connections.yaml", "redis_url", "ca.crt"}
     worker = {"spark-defaults.conf", "ca.crt", "aws_credentials"}
     assert {name: names(service.get("secrets", [])) for name, service in SERVICES.items()} == {
         "secrets": set(),
         "airflow-init": database,
-        "api-server": reaching | {"api_secret_key"},
+        "api-server": reaching,
         "scheduler": reaching | {"aws_credentials"},
         "dag-processor": database | {"redis_url", "ca.crt"},
         "welcome": {"aws_credentials", "ca.crt"},
