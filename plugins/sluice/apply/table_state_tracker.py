@@ -31,8 +31,8 @@ class TableStateTracker:
         self.load_filter = load_filter
         self._vacated: set[TableName] = set()
         """Tables that the steps so far drop or rename on the slave."""
-        self._isolated: set[TableName] = set()
-        """Tables whose changes in this window cannot be applied."""
+        self._isolated: dict[TableName, str] = {}
+        """Tables whose changes in this window cannot be applied → why."""
 
     @property
     def part(self) -> PartFilter | None:
@@ -50,7 +50,7 @@ class TableStateTracker:
 
     def isolate(self, table: TableName, reason: str) -> list[Step]:
         """The steps with which `table` is inconsistent from the beginning of the window, for what is in it."""
-        self._isolated.add(table)
+        self._isolated[table] = reason
         return self.leave_out(table, reason)
 
     def leave_out(self, table: TableName, reason: str) -> list[Step]:
@@ -166,7 +166,9 @@ class TableStateTracker:
 
     def _create(self, cut: CutItem) -> list[Step]:
         if cut.table in self._isolated:
-            return []  # It is what the slave refuses.
+            # It is what the slave refuses, also where one of that name was dropped before.
+            self.states = self.states.put(cut.table, TableState.INCONSISTENT, self._isolated[cut.table])
+            return []
         cut = replace(cut, replaces=cut.table in self.states.former)
         state = state_after_create(
             complete=cut.defined is not None and cut.defined.complete,

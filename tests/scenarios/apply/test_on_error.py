@@ -75,6 +75,31 @@ def test_a_conflict_leaves_out_its_table_alone_and_a_load_mends_it(pair_of: Make
         pair.assert_equal()
 
 
+def test_a_table_that_is_made_again_in_one_window_and_refused_is_left_out_alone(pair_of: MakePair) -> None:
+    pair = normal(pair_of)
+    pair.slave.execute(
+        "CREATE FUNCTION public.refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('public.bad') AND attname = 'w') THEN "
+        "RAISE 'refused here'; END IF; END $$"
+    )
+    pair.slave.execute(
+        "CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION public.refuse()"
+    )
+    pair.slave.execute("ALTER EVENT TRIGGER refuse ENABLE ALWAYS")
+    for _ in range(2):
+        pair.master.execute("DROP TABLE public.bad")
+        pair.master.execute("CREATE TABLE public.bad (id int PRIMARY KEY, w text)")
+        pair.master.execute("INSERT INTO public.bad VALUES (1, 'a')")
+    pair.master.execute("INSERT INTO public.good VALUES (1000, 'new')")
+    with pair.apply():
+        pair.await_current()
+        states = pair.checkpoint.tables
+        assert states.not_ready == {BAD: TableState.INCONSISTENT} and "refused here" in states.explain(BAD)
+        pair.assert_equal([GOOD])
+        pair.slave.execute("DROP EVENT TRIGGER refuse")
+        mend(pair)
+
+
 def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of: MakePair) -> None:
     pair = normal(pair_of)
     pair.slave.execute("CREATE VIEW public.reads AS SELECT v FROM public.bad")
