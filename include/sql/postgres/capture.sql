@@ -107,7 +107,7 @@ BEGIN
                 RETURN NEXT;
             END IF;
         END LOOP;
-        IF ${schema}.${prefix}basis(t.schemaname, t.tablename, t.relid) <> t.basis THEN
+        IF ${schema}.${prefix}basis(t.schemaname, t.tablename, ${schema}.${prefix}signature(t.relid)) <> t.basis THEN
             fault := 'the triggers are out of date';
             RETURN NEXT;
         END IF;
@@ -200,7 +200,7 @@ BEGIN
         WHERE u.target = now.relid ORDER BY u.place), ''), format('%I.%I', p_schema, p_table), ''));
     now.filenode := ${schema}.${prefix}filenode(now.relid);
     now.signature := ${schema}.${prefix}signature(now.relid);
-    now.basis := ${schema}.${prefix}basis(p_schema, p_table, now.relid);
+    now.basis := ${schema}.${prefix}basis(p_schema, p_table, now.signature);
     now.leaves := ${schema}.${prefix}leaves(now.relid);
     now.rewritten := coalesce(had.rewritten, false);
     IF p_light THEN
@@ -212,12 +212,8 @@ BEGIN
         now.signature := CASE WHEN ${schema}.${prefix}leaves(now.relid) = had.leaves THEN now.signature ELSE had.signature END;
     END IF;
 
-    IF EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.stem = now.stem AND x.stem <> ''
-               AND (x.schemaname, x.tablename) <> (p_schema, p_table)) THEN
-        RAISE EXCEPTION 'The capture functions of %.% would have the names of another table''s', quote_ident(p_schema),
-            quote_ident(p_table) USING ERRCODE = 'duplicate_function', HINT = 'Rename the table.';
-    END IF;
-    IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode THEN
+    IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode
+        OR (had.stem <> now.stem AND had.functions <> '{}') THEN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         done := done || 'the former triggers removed'::text;
     END IF;
@@ -324,16 +320,16 @@ END
 $sluice$;
 
 -- A fingerprint of everything from which a table's capture is generated: its configuration, the table's structure, the
--- release.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}basis(p_schema text, p_table text, p_relid oid) RETURNS text
+-- release. p_signature: of the table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}basis(p_schema text, p_table text, p_signature text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT md5(concat_ws('/', coalesce(t.actions, 'IUD'), t.trigger_name, t.debug, current_database(),
         (SELECT i.value FROM ${schema}.${prefix}info i WHERE i.name = 'functions'), ${schema}.${prefix}origins(),
-        ${schema}.${prefix}account(),
-        ${schema}.${prefix}signature(p_relid)))
+        ${schema}.${prefix}account(), p_signature))
     FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table
 $sluice$;
+DROP FUNCTION IF EXISTS ${schema}.${prefix}basis(text, text, oid);
 
 -- The files of a table's rows, including those of its partitions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text

@@ -57,14 +57,14 @@ AS $sluice$
       AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbpx]$')
 $sluice$;
 
--- How the changes of a table are captured: 'statement' or 'row'.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_mode(p_relid oid) RETURNS text
+-- How the changes of a table are captured: 'statement' or 'row'. p_may_write: whether a trigger of the application may
+-- change its rows.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_mode(p_relid oid, p_may_write boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE
-        WHEN c.relkind = 'p' OR c.relispartition
+        WHEN p_may_write OR c.relkind = 'p' OR c.relispartition
             OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
-            OR EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(p_relid) g WHERE g.may_write)
         THEN 'row' ELSE 'statement' END
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
@@ -82,10 +82,8 @@ $sluice$;
 -- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code.
 -- p_version: code of VERSION. '2' tells a slave that the transaction's changes of this table are not in their order: those of
 -- a trigger were queued before those that fired it, or may have been. p_key: the code of the key; '': each row draws its own.
-DROP FUNCTION IF EXISTS ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text),
-    ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text, text);
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
-    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT '',
+    p_schema text, p_table text, p_columns ${schema}.${prefix}captured_column[], p_event text, p_new text, p_old text, p_protect text DEFAULT '',
     p_version text DEFAULT '''1''', p_key text DEFAULT ''
 ) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -96,15 +94,15 @@ AS $sluice$
         CASE WHEN p_key <> '' THEN p_key || ', ' ELSE '' END, ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL',
-                ${schema}.${prefix}guid_code(p_relid, p_new, NULL, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_relid, p_new, p_protect))
+                ${schema}.${prefix}guid_code(p_columns, p_new, NULL, p_protect <> ''), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_columns, p_new, p_protect))
             WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s',
-                ${schema}.${prefix}guid_code(p_relid, p_new, p_old, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_relid, p_new, p_protect),
-                ${schema}.${prefix}oldcontent_code(p_relid, p_new, p_old, p_protect <> ''))
+                ${schema}.${prefix}guid_code(p_columns, p_new, p_old, p_protect <> ''), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_columns, p_new, p_protect),
+                ${schema}.${prefix}oldcontent_code(p_columns, p_new, p_old, p_protect <> ''))
             WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s',
-                ${schema}.${prefix}guid_code(p_relid, p_old, NULL, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_relid, p_old, p_protect))
+                ${schema}.${prefix}guid_code(p_columns, p_old, NULL, p_protect <> ''), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_columns, p_old, p_protect))
             ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
         END, p_version)
 $sluice$;
@@ -154,8 +152,9 @@ $sluice$;
 -- So reading them side by side pairs old and new rows even if keys changed, and keeps REPL_KEY in that order. A join over
 -- row numbers does the same at twice the cost; it is needed for more than 800 columns, and for types that are not built
 -- in, because it names no types: such a type may be renamed, moved, or in a schema that this account may not use.
-DROP FUNCTION IF EXISTS ${schema}.${prefix}lockstep_code(oid, text);
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_schema text, p_table text, p_relid oid, p_protect text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(
+    p_schema text, p_table text, p_relid oid, p_columns ${schema}.${prefix}captured_column[], p_protect text
+) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     WITH listed AS (
@@ -166,15 +165,15 @@ AS $sluice$
             string_agg(format('x.o%s AS %s', n, ${schema}.${prefix}quoted(c.attname)), ', ' ORDER BY n) AS old_as,
             string_agg(format('x.n%s AS %s', n, ${schema}.${prefix}quoted(c.attname)), ', ' ORDER BY n) AS new_as,
             bool_and(y.typnamespace = 'pg_catalog'::regnamespace) AS usual
-        FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
-            c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
+        FROM unnest(p_columns) WITH ORDINALITY AS
+            c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
         JOIN pg_attribute a ON a.attrelid = p_relid AND a.attname = c.attname
         JOIN pg_type y ON y.oid = a.atttypid
     )
     SELECT CASE WHEN usual AND number BETWEEN 1 AND 800 THEN
         format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
         || format(E'    OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n    LOOP\n    ', names)
-        || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'n', 'o', p_protect,
+        || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'n', 'o', p_protect,
             p_key => ${schema}.${prefix}key_code())
         || E'\n    FROM ROWS FROM (\n'
         || format(E'        %s(sluice.old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
@@ -185,7 +184,7 @@ AS $sluice$
            '    key := key OPERATOR(pg_catalog.+) taken;\n    END LOOP;\n'
            '    CLOSE old_rows;\n    CLOSE new_rows;\n'
     ELSE
-        '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'n', 'o', p_protect,
+        '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'n', 'o', p_protect,
                 p_key => 'sluice.key OPERATOR(pg_catalog.+) n.' || ${schema}.${prefix}row_name(p_relid))
             || ${schema}.${prefix}transition_code(p_relid, 'UPDATE') || E';\n'
     END
@@ -193,14 +192,14 @@ AS $sluice$
 $sluice$;
 
 -- The index of the key that COLS_VIEW selects for a table; NULL for a partitioned table, whose index has no files.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_index(p_relid oid) RETURNS oid
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_index(p_relid oid, p_columns ${schema}.${prefix}captured_column[]) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT i.indexrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
     WHERE i.indrelid = p_relid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
       AND ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k (attnum, n)
                 JOIN pg_attribute a ON a.attrelid = p_relid AND a.attnum = k.attnum ORDER BY k.n)
-          = ARRAY(SELECT k.attname FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0 ORDER BY k.keypos)
+          = ARRAY(SELECT k.attname FROM unnest(p_columns) k WHERE k.keypos > 0 ORDER BY k.keypos)
     ORDER BY i.indisprimary DESC, i.indexrelid
     LIMIT 1
 $sluice$;
@@ -226,12 +225,14 @@ $sluice$;
 -- The code that notices, without event triggers, that the table is no longer as the function was generated for: it has
 -- other columns, another name, or no key. It costs five microseconds for each statement. p_late then captures this
 -- statement. A transaction whose snapshot is older than the change sees the old columns here, and must be repeated.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_schema text, p_table text, p_relid oid, p_late text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(
+    p_schema text, p_table text, p_relid oid, p_columns ${schema}.${prefix}captured_column[], p_late text
+) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     signature text;
-    key_index oid := ${schema}.${prefix}key_index(p_relid);
+    key_index oid := ${schema}.${prefix}key_index(p_relid, p_columns);
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
     RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %s\n        OR TG_TABLE_NAME OPERATOR(pg_catalog.<>) %L'
@@ -264,7 +265,7 @@ $sluice$;
 
 -- The code that accepts only rows which are captured, and whose columns have the names and types for which the rest of
 -- the body was generated. Each IF costs some 0.2 microseconds for each row.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_code(p_relid oid, p_event text, p_by_row boolean) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_code(p_relid oid, p_event text, p_by_row boolean, p_fitting text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN c.relkind = 'p' AND p_by_row THEN
@@ -283,7 +284,7 @@ AS $sluice$
         format(E'    IF %1$s OR %2$s::pg_catalog.oid OPERATOR(pg_catalog.<>) ALL (%3$s) THEN\n'
             '        IF %1$s THEN\n            RETURN NULL;\n        END IF;\n%4$s    END IF;\n', f.replayed, p_relid, f.code, f.late)
     END
-    FROM pg_class c CROSS JOIN (SELECT ${schema}.${prefix}fitting_code(p_relid) AS code,
+    FROM pg_class c CROSS JOIN (SELECT p_fitting AS code,
                                        ${schema}.${prefix}replayed_code() AS replayed,
                                        ${schema}.${prefix}late_call_code(p_relid, p_event, p_by_row) AS late) f
     WHERE c.oid = p_relid
@@ -292,7 +293,9 @@ $sluice$;
 -- The body of a function that corrects the order if a trigger of the application changed a row meanwhile: the statement
 -- of that trigger was queued before the one that fired it, so the present row is queued once more. The row is found by
 -- its key, with an operator if the type is built in, otherwise by its text.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(p_schema text, p_table text, p_relid oid) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(
+    p_schema text, p_table text, p_relid oid, p_columns ${schema}.${prefix}captured_column[]
+) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
@@ -304,17 +307,17 @@ BEGIN
                ELSE format('pg_catalog.concat(c.%1$s) COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.concat(q.%1$s) COLLATE pg_catalog."C"',
                    ${schema}.${prefix}quoted(k.attname)) END,
                ' AND ' ORDER BY k.keypos) AS same
-        FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0
+        FROM unnest(p_columns) k WHERE k.keypos > 0
     ), code AS (
         SELECT same, CASE c.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || ${schema}.${prefix}quoted(p_schema) || '.' || ${schema}.${prefix}quoted(p_table) AS here,
-            ${schema}.${prefix}from_record_code(p_relid, false) AS record,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL, '', '''2''') AS inserted,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q', '', '''2''') AS updated,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'q', '', '''2''') AS deleted,
+            ${schema}.${prefix}from_record_code(p_columns, false) AS record,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'INSERT', 'c', NULL, '', '''2''') AS inserted,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'c', 'q', '', '''2''') AS updated,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'DELETE', NULL, 'q', '', '''2''') AS deleted,
             (SELECT string_agg(format('%L::pg_catalog.regclass', relid::text), ', ' ORDER BY place)
              FROM unnest(p_relid || ARRAY(SELECT b.relid FROM ${schema}.${prefix}partition_tree(p_relid) b
                                          WHERE b.relid <> p_relid ORDER BY 1)) WITH ORDINALITY AS t (relid, place)) AS tables,
-            ${schema}.${prefix}content_code(p_relid, 'c', '') AS now, ${schema}.${prefix}content_code(p_relid, 'q', '') AS queued
+            ${schema}.${prefix}content_code(p_columns, 'c', '') AS now, ${schema}.${prefix}content_code(p_columns, 'q', '') AS queued
         FROM keys CROSS JOIN pg_class c WHERE c.oid = p_relid
     )
     SELECT format(E'\n#variable_conflict use_column\nDECLARE\n    reason pg_catalog.text := %s(ARRAY[%s]);\nBEGIN\n'
@@ -335,20 +338,20 @@ $sluice$;
 
 -- The body of one capture function.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
-    p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean,
-    p_debug boolean, p_protect text, p_settle_by text
+    p_schema text, p_table text, p_relid oid, p_columns ${schema}.${prefix}captured_column[], p_fitting text, p_event text,
+    p_by_row boolean, p_settle boolean, p_guard boolean, p_debug boolean, p_protect text, p_settle_by text
 ) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
-    insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event,
+    insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, p_event,
         CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END,
         CASE WHEN p_by_row THEN 'variable' ELSE p_protect END,
         CASE WHEN NOT p_by_row OR NOT p_settle THEN '''1'''
             ELSE format('CASE WHEN %s pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN ''2'' ELSE ''1'' END',
                 CASE WHEN p_event <> 'DELETE' THEN 'NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid OR' ELSE '' END) END);
     content_row text := CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END;
-    protection text := ${schema}.${prefix}protection_code(p_relid, content_row, true);
+    protection text := ${schema}.${prefix}protection_code(p_columns, content_row, true);
     partitioned boolean := (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid);
     declarations text := '';
     body text := '';
@@ -356,17 +359,17 @@ BEGIN
     IF NOT p_by_row AND (p_guard OR p_event = 'TRUNCATE') THEN
         body := E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n';
         IF p_guard THEN
-            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid,
+            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_columns,
                 ${schema}.${prefix}late_call_code(p_relid, p_event, false));
         END IF;
     END IF;
     IF p_event <> 'TRUNCATE' THEN
-        body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row);
+        body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row, p_fitting);
     END IF;
     IF p_by_row AND protection IS NOT NULL THEN
         declarations := E'DECLARE\n    protected pg_catalog.text;\n';
         body := body || format(E'    IF (%s) THEN\n        protected := %s(%s);\n    END IF;\n',
-            protection, p_protect, ${schema}.${prefix}row_code(p_relid, content_row));
+            protection, p_protect, ${schema}.${prefix}row_code(p_columns, content_row));
     END IF;
     IF p_by_row OR p_event = 'TRUNCATE' THEN
         body := body || '    ' || insertion || E';\n';
@@ -375,7 +378,7 @@ BEGIN
         declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n    key bigint;\n';
         body := body || E'    IF EXISTS (SELECT FROM sluice_new OFFSET 1) THEN\n'
             || format(E'    key := %s((SELECT pg_catalog.count(*) FROM sluice_new));\n', ${schema}.${prefix}own('draw_keys'))
-            || ${schema}.${prefix}lockstep_code(p_schema, p_table, p_relid, p_protect)
+            || ${schema}.${prefix}lockstep_code(p_schema, p_table, p_relid, p_columns, p_protect)
             || E'    ELSE\n    ' || insertion || E'\n    FROM sluice_old o CROSS JOIN sluice_new n;\n    END IF;\n';
     ELSE
         -- To count the rows first would cost a statement of one row a third more: the first few draw a key each.
@@ -384,16 +387,16 @@ BEGIN
             || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n    IF taken OPERATOR(pg_catalog.=) 10 THEN\n'
             || format(E'    key := %s((SELECT pg_catalog.count(*) FROM %s));\n', ${schema}.${prefix}own('draw_keys'),
                 CASE p_event WHEN 'INSERT' THEN 'sluice_new' ELSE 'sluice_old' END)
-            || '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event, 'n', 'o', p_protect,
+            || '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, p_event, 'n', 'o', p_protect,
                 p_key => ${schema}.${prefix}key_code())
             || ${schema}.${prefix}transition_code(p_relid, p_event) || E' OFFSET 10;\n    END IF;\n';
     END IF;
     IF p_by_row AND p_settle THEN
         -- A row that nobody changed or locked since has no xmax. Of one that was deleted nothing tells whether it is back.
         body := body || CASE p_event WHEN 'DELETE' THEN format(E'    PERFORM %s(%s, true);\n', p_settle_by,
-                ${schema}.${prefix}row_code(p_relid, 'OLD'))
+                ${schema}.${prefix}row_code(p_columns, 'OLD'))
             ELSE format(E'    IF NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid THEN\n'
-                '        PERFORM %s(%s, false);\n    END IF;\n', p_settle_by, ${schema}.${prefix}row_code(p_relid, 'NEW')) END;
+                '        PERFORM %s(%s, false);\n    END IF;\n', p_settle_by, ${schema}.${prefix}row_code(p_columns, 'NEW')) END;
     END IF;
     IF p_event = 'TRUNCATE' AND partitioned THEN
         body := body || format(E'    PERFORM %s(%L::pg_catalog.text);\n', ${schema}.${prefix}own('end_note'), 'truncating ' || p_relid);
@@ -411,7 +414,7 @@ $sluice$;
 -- The settings on which the texts of a table's values depend, as clauses of its functions. Each costs half a microsecond
 -- for each call, so only those that the types need are set. Functions of updates also set search_path, because nothing
 -- else qualifies the operator of IS DISTINCT FROM.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}settings_code(p_relid oid, p_event text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}settings_code(p_columns ${schema}.${prefix}captured_column[], p_event text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT coalesce(string_agg(format(' SET %I TO %s', u.s, CASE u.s
@@ -420,10 +423,29 @@ AS $sluice$
             WHEN 'bytea_output' THEN quote_literal('hex') WHEN 'lc_monetary' THEN quote_literal('C')
             WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' WHEN 'jit' THEN 'off' END), ''
         ORDER BY u.s), '')
-    FROM (SELECT unnest(x.settings) FROM ${schema}.${prefix}captured_columns(p_relid) x WHERE p_event <> 'TRUNCATE'
+    FROM (SELECT unnest(x.settings) FROM unnest(p_columns) x WHERE p_event <> 'TRUNCATE'
           -- To compile an insert takes a tenth of a second, where jit_above_cost is low.
           UNION SELECT 'jit'
           UNION SELECT 'search_path' WHERE p_event = 'UPDATE') AS u (s)
+$sluice$;
+
+-- With what the names of a table's capture functions begin: no other table has it. A renamed table keeps its own, so its
+-- former name must get another one.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}free_stem(p_schema text, p_table text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    free text;
+    n integer := 0;
+BEGIN
+    LOOP
+        free := 'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12) || '_'
+            || left(md5(format('${prefix}%I.%I', p_schema, p_table) || coalesce(' ' || nullif(n, 0), '')), 8);
+        EXIT WHEN NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.stem = free);
+        n := n + 1;
+    END LOOP;
+    RETURN free;
+END
 $sluice$;
 
 -- The triggers that a table needs, with the code of each and of its function. No row: nothing is captured. TARGET is the
@@ -443,26 +465,32 @@ DECLARE
     event text;
     by_row boolean;
     settle boolean;
+    precedes boolean;  -- a trigger of the application fires before those of this name
     guard boolean := NOT ${schema}.${prefix}has_event_triggers();
     own text;
+    columns ${schema}.${prefix}captured_column[];
+    fitting text;
 BEGIN
     SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
     IF t.tablename IS NULL OR relid IS NULL OR t.actions = '' THEN
         RETURN;
     END IF;
     target := relid;
-    mode := ${schema}.${prefix}capture_mode(relid);
+    columns := ${schema}.${prefix}columns_of(relid);
+    fitting := ${schema}.${prefix}fitting_code(relid);
+    SELECT coalesce(bool_or(g.may_write), false),
+           coalesce(bool_or(g.fires_after AND g.name COLLATE "C" < t.trigger_name || '_u' COLLATE "C"), false)
+        INTO settle, precedes FROM ${schema}.${prefix}foreign_triggers(relid) g;
+    mode := ${schema}.${prefix}capture_mode(relid, settle);
     stem := coalesce(
-        (SELECT nullif(x.stem, '') FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
-        'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
-            || '_' || left(md5('${prefix}' || format('%I.%I', p_schema, p_table)), 8));
-    settle := EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g WHERE g.may_write);
+        (SELECT nullif(x.stem, '') FROM ${schema}.${prefix}captures x
+         WHERE x.schemaname = p_schema AND x.tablename = p_table AND NOT EXISTS (
+             SELECT FROM ${schema}.${prefix}captures o
+             WHERE o.stem = x.stem AND (o.schemaname, o.tablename) <> (x.schemaname, x.tablename))),
+        ${schema}.${prefix}free_stem(p_schema, p_table));
     -- Triggers fire in the order of their names: ours come before any that could change rows again. Those of foreign keys
     -- are called RI_ConstraintTrigger.
-    mark := CASE WHEN mode = 'row' OR EXISTS (
-            SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g
-            WHERE g.fires_after AND g.name COLLATE "C" < t.trigger_name || '_u' COLLATE "C")
-        THEN '!' ELSE '' END;
+    mark := CASE WHEN mode = 'row' OR precedes THEN '!' ELSE '' END;
 
     FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
         -- TRUNCATE removes rows: it is captured where deletes are.
@@ -473,8 +501,8 @@ BEGIN
         functionname := stem || '_' || lower(left(event, 1));
         own := ${schema}.${prefix}own(functionname);
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
-            own, ${schema}.${prefix}settings_code(relid, event),
-            ${schema}.${prefix}body_code(p_schema, p_table, relid, event, by_row, settle, guard, t.debug = 1,
+            own, ${schema}.${prefix}settings_code(columns, event),
+            ${schema}.${prefix}body_code(p_schema, p_table, relid, columns, fitting, event, by_row, settle, guard, t.debug = 1,
                 ${schema}.${prefix}own(stem || '_x'), ${schema}.${prefix}own(stem || '_s')));
         trigger_code := ${schema}.${prefix}trigger_code(triggername, 'AFTER ' || event, format('%I.%I', p_schema, p_table),
             CASE WHEN by_row OR event = 'TRUNCATE' THEN '' ELSE 'REFERENCING '
@@ -491,7 +519,7 @@ BEGIN
     function_code := format('CREATE OR REPLACE FUNCTION %s(r record) RETURNS text LANGUAGE plpgsql STABLE AS %L',
         ${schema}.${prefix}own(functionname),
         format(E'\n#variable_conflict use_column\nBEGIN\n    RETURN (SELECT %s FROM %s);\nEND\n',
-            ${schema}.${prefix}content_code(relid, 'q', 'always'), ${schema}.${prefix}from_record_code(relid, mode = 'statement')));
+            ${schema}.${prefix}content_code(columns, 'q', 'always'), ${schema}.${prefix}from_record_code(columns, mode = 'statement')));
     RETURN NEXT;
 
     IF settle THEN
@@ -501,7 +529,7 @@ BEGIN
             -- As run_reading, in guards.sql.
             CASE WHEN current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
                 THEN format(' SET restrict_nonsystem_relation_kind TO %L', 'view, foreign-table') ELSE '' END,
-            ${schema}.${prefix}settings_code(relid, 'INSERT'), ${schema}.${prefix}settle_code(p_schema, p_table, relid));
+            ${schema}.${prefix}settings_code(columns, 'INSERT'), ${schema}.${prefix}settle_code(p_schema, p_table, relid, columns));
         RETURN NEXT;
     END IF;
 
@@ -512,7 +540,7 @@ BEGIN
         own := ${schema}.${prefix}own(functionname);
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', own,
             format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n',
-                ${schema}.${prefix}guard_code(p_schema, p_table, relid, ${schema}.${prefix}late_call_code(relid, 'BEFORE', false))));
+                ${schema}.${prefix}guard_code(p_schema, p_table, relid, columns, ${schema}.${prefix}late_call_code(relid, 'BEFORE', false))));
         trigger_code := ${schema}.${prefix}trigger_code(triggername, 'BEFORE INSERT OR UPDATE OR DELETE',
             format('%I.%I', p_schema, p_table), 'FOR EACH STATEMENT', own);
         RETURN NEXT;

@@ -115,58 +115,79 @@ BEGIN
 END
 $sluice$;
 
--- The replicated columns, with everything that their code needs. Generated columns are left out: each database computes
--- them.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
-    p_relid oid, OUT attname text, OUT opening text, OUT atttype text, OUT nullable boolean, OUT keypos integer,
-    OUT plain boolean, OUT exact boolean, OUT form text, OUT settings text[]
-)
-RETURNS SETOF record
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- Of earlier releases, which looked the columns up in each of these functions.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}captured_columns(oid), ${schema}.${prefix}row_code(oid, text),
+    ${schema}.${prefix}from_record_code(oid, boolean), ${schema}.${prefix}protection_code(oid, text, boolean),
+    ${schema}.${prefix}content_code(oid, text, text), ${schema}.${prefix}oldcontent_code(oid, text, text, boolean),
+    ${schema}.${prefix}guid_code(oid, text, text, boolean),
+    ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text, text, text),
+    ${schema}.${prefix}lockstep_code(text, text, oid, text), ${schema}.${prefix}key_index(oid),
+    ${schema}.${prefix}guard_code(text, text, oid, text), ${schema}.${prefix}check_code(oid, text, boolean),
+    ${schema}.${prefix}settle_code(text, text, oid), ${schema}.${prefix}settings_code(oid, text),
+    ${schema}.${prefix}body_code(text, text, oid, text, boolean, boolean, boolean, boolean, text, text),
+    ${schema}.${prefix}capture_mode(oid);
+
+-- A replicated column, with everything that its code needs.
+DO $sluice$
+BEGIN
+    IF to_regtype($s$ ${schema}.${prefix}captured_column$s$) IS NULL THEN
+        CREATE TYPE ${schema}.${prefix}captured_column AS (attname text, opening text, atttype text, nullable boolean, keypos integer,
+            plain boolean, exact boolean, form text, settings text[]);
+    END IF;
+END
+$sluice$;
+
+-- The replicated columns of a table, in their order: looked up once for all of its code. Generated columns are left out:
+-- each database computes them.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}columns_of(p_relid oid) RETURNS ${schema}.${prefix}captured_column[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off  -- see type_parts
 AS $sluice$
-    WITH found AS MATERIALIZED (
+BEGIN
+    RETURN (WITH found AS MATERIALIZED (
         SELECT * FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = ''
     ), traits AS MATERIALIZED (
         SELECT d.atttypid, t.* FROM (SELECT DISTINCT f.atttypid FROM found f) d
         CROSS JOIN LATERAL ${schema}.${prefix}type_traits(d.atttypid) t
     )
-    SELECT f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype, NOT f.attnotnull, f.keypos,
+    SELECT coalesce(array_agg(ROW(f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype,
+        NOT f.attnotnull, f.keypos, t.plain, t.exact,
         -- The padding that the cast takes off a character(n) comes back by itself.
-        t.plain, t.exact, CASE WHEN f.atttype ~ '^character[(][0-9]+[)]$' THEN 'trimmed' ELSE t.form END, t.settings
-    FROM found f JOIN traits t USING (atttypid)
-    ORDER BY f.attnum
+        CASE WHEN f.atttype ~ '^character[(][0-9]+[)]$' THEN 'trimmed' ELSE t.form END,
+        t.settings)::${schema}.${prefix}captured_column ORDER BY f.attnum), '{}')
+    FROM found f JOIN traits t USING (atttypid));
+END
 $sluice$;
 
 -- The code for a row as a value of type record, with fields f1, f2, …: PostgreSQL would prefer a function for rows of
 -- this table, which anybody may create, to Sluice's function for any record.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_code(p_relid oid, p_row text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_code(p_columns ${schema}.${prefix}captured_column[], p_row text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT format('ROW(%s)', string_agg(p_row || '.' || ${schema}.${prefix}quoted(c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
+    SELECT format('ROW(%s)', string_agg(p_row || '.' || ${schema}.${prefix}quoted(c.attname), ', ')) FROM unnest(p_columns) c
 $sluice$;
 
 -- A record r in a FROM clause, as a row named q. p_named: its fields have the names of the columns, like a whole row of a
 -- transition table; otherwise it is one of row_code.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid, p_named boolean) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_columns ${schema}.${prefix}captured_column[], p_named boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN count(*) = 0 THEN '(SELECT) AS q' ELSE format('(SELECT %s) AS q (%s)',
         string_agg('r.' || CASE WHEN p_named THEN ${schema}.${prefix}quoted(c.attname) ELSE 'f' || n END, ', ' ORDER BY n),
         string_agg(${schema}.${prefix}quoted(c.attname), ', ' ORDER BY n)) END
-    FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+    FROM unnest(p_columns) WITH ORDINALITY AS
         c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
 $sluice$;
 
 -- The code of "a text of the row needs protection"; NULL where none ever does.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}protection_code(p_relid oid, p_row text, p_checked boolean) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}protection_code(p_columns ${schema}.${prefix}captured_column[], p_row text, p_checked boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN count(*) > 0 THEN format('%s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L',
         CASE WHEN count(*) = 1 THEN min(v.code) ELSE ${schema}.${prefix}concat_code(array_agg(v.code ORDER BY v.n)) END,
         E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>') END
     FROM (SELECT ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, false, p_checked) AS code, n
-          FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+          FROM unnest(p_columns) WITH ORDINALITY AS
               c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
           WHERE NOT c.plain) v
 $sluice$;
@@ -176,7 +197,7 @@ $sluice$;
 -- Preparing that code for every statement or row would cost a microsecond or two, even if it is not needed: 'variable'
 -- takes the value of the variable PROTECTED, unless it is NULL; any other value names a function of the row. With these
 -- two, the code runs only if the columns are known to have their types.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text, p_protect text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_columns ${schema}.${prefix}captured_column[], p_row text, p_protect text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -186,11 +207,11 @@ DECLARE
     checked boolean := p_protect NOT IN ('', 'always');
     fast text[] := '{}';
     protected text[] := '{}';
-    test text := ${schema}.${prefix}protection_code(p_relid, p_row, checked);
+    test text := ${schema}.${prefix}protection_code(p_columns, p_row, checked);
     fast_end text := '';        -- the closing tag still owed to the last column
     protected_end text := '';
 BEGIN
-    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
+    FOR c IN SELECT * FROM unnest(p_columns) LOOP
         value := ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, c.plain, checked);
         opening := CASE WHEN c.nullable
             THEN format('CASE WHEN %s.%s IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row,
@@ -237,7 +258,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM ${schema}.${prefix}cols_view v WHERE v.relid = relid_of_row) THEN
         RAISE EXCEPTION '% is no row of a registered table', pg_typeof(r) USING ERRCODE = 'wrong_object_type';
     END IF;
-    EXECUTE format('SELECT %s FROM (SELECT ($1).*) n', ${schema}.${prefix}content_code(relid_of_row, 'n', '')) INTO content USING r;
+    EXECUTE format('SELECT %s FROM (SELECT ($1).*) n', ${schema}.${prefix}content_code(${schema}.${prefix}columns_of(relid_of_row), 'n', '')) INTO content USING r;
     RETURN content;
 END
 $sluice$;
@@ -270,7 +291,7 @@ END
 $sluice$;
 
 -- The code for the OLDCONTENT of an update: the columns of the key, and each column whose text changed.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_relid oid, p_new text, p_old text, p_checked boolean) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_columns ${schema}.${prefix}captured_column[], p_new text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -279,7 +300,7 @@ DECLARE
     element text;
     elements text[] := '{}';
 BEGIN
-    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
+    FOR c IN SELECT * FROM unnest(p_columns) LOOP
         value := ${schema}.${prefix}value_code(p_old || '.' || ${schema}.${prefix}quoted(c.attname), c.form, c.plain, p_checked);
         IF NOT c.plain THEN
             element := format('%s(%L::pg_catalog.text, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
@@ -302,7 +323,7 @@ $sluice$;
 
 -- The code for a row's GUID, the text of its key: the column's own text, or for several columns each as length:text.
 -- Empty for a table without a key. Unless p_old is NULL, it is NULL if the key's text differs between the two rows.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text, p_checked boolean) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_columns ${schema}.${prefix}captured_column[], p_row text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -312,7 +333,7 @@ DECLARE
     changes text[] := '{}';
     guid text;
 BEGIN
-    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) WHERE keypos > 0 ORDER BY keypos LOOP
+    FOR c IN SELECT * FROM unnest(p_columns) WHERE keypos > 0 ORDER BY keypos LOOP
         value := ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, false, p_checked);
         parts := parts || format('pg_catalog.length(%s)', value) || quote_literal(':') || value;
         changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.form, c.plain, c.exact, false, p_checked);

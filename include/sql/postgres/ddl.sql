@@ -79,9 +79,7 @@ BEGIN
     INSERT INTO ${schema}.${prefix}captures (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint,
         trigger_fingerprint, filenode, signature, basis, leaves, rewritten)
     VALUES (made.schemaname, made.tablename, p_relid, 'dropped',
-        'capture_' || left(regexp_replace(lower(made.tablename), '[^a-z0-9]', '_', 'g'), 12) || '_'
-            || left(md5(format('${prefix}%I.%I %s', made.schemaname, made.tablename, p_relid)), 8),
-        '{}', '{}', '', '', '', '', '', '{}', false);
+        ${schema}.${prefix}free_stem(made.schemaname, made.tablename), '{}', '{}', '', '', '', '', '', '{}', false);
     PERFORM ${schema}.${prefix}check_table(made.schemaname, made.tablename, p_in_ddl => true);
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'Table % is not captured yet: %', p_relid::regclass, SQLERRM
@@ -130,8 +128,9 @@ BEGIN
     FROM (SELECT d.relid FROM concerned d UNION SELECT h.inhparent FROM named n JOIN pg_inherits h ON h.inhrelid = n.objid) r;
     PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END,
         TG_TAG NOT IN ('ALTER SCHEMA', 'CREATE TRIGGER'));
-    -- CREATE TABLE AS makes rows before this: it joins by a load.
-    IF TG_TAG = 'CREATE TABLE' THEN
+    -- CREATE TABLE AS makes rows before this: it joins by a load. So does a table of a serializable transaction: what is read
+    -- and written to register it would take part in the conflicts of such transactions.
+    IF TG_TAG = 'CREATE TABLE' AND current_setting('transaction_isolation') <> 'serializable' THEN
         PERFORM ${schema}.${prefix}join_table(c.objid)
         FROM pg_event_trigger_ddl_commands() c
         WHERE c.command_tag = 'CREATE TABLE' AND c.schema_name <> 'pg_temp' AND NOT c.in_extension

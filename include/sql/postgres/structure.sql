@@ -31,7 +31,8 @@ AS $sluice$
 DECLARE
     relid oid := ${schema}.${prefix}relation(p_schema, p_table);
     kind "char" := (SELECT c.relkind FROM pg_class c WHERE c.oid = relid);
-    keyless boolean := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
+    columns ${schema}.${prefix}captured_column[] := ${schema}.${prefix}columns_of(relid);
+    keyless boolean := NOT EXISTS (SELECT FROM unnest(columns) c WHERE c.keypos > 0);
     -- A partition that may not be read is read by way of its table; otherwise not, as that locks the table as well.
     by_table boolean := p_from = ANY (${schema}.${prefix}leaves(relid)) AND NOT has_table_privilege(p_from, 'SELECT');
     reason text;
@@ -52,10 +53,10 @@ BEGIN
     RETURN ${schema}.${prefix}run_reading(format(
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
         ' SELECT %s, %L, %s, %L, %L, %s, %s, %L FROM %s %s n %s',
-        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(relid, 'n', NULL, false), p_action, p_schema,
-        CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
+        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(columns, 'n', NULL, false), p_action, p_schema,
+        CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(columns, 'n', '') END,
         -- Of a rewritten row nobody knows the former values.
-        CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
+        CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(columns, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
         'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, ${schema}.${prefix}rows_of_leaf(p_from))
             ELSE p_where END));
@@ -248,6 +249,8 @@ BEGIN
         END IF;
     ELSIF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+    ELSIF p_in_ddl AND NOT had.rewritten THEN
+        RETURN NULL;  -- The command may have locked an index alone, and the table must not be waited for.
     END IF;
     IF p_in_ddl AND NOT p_light THEN
         moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, true);
@@ -314,7 +317,7 @@ BEGIN
     IF p_event = 'BEFORE' THEN
         RETURN 'SELECT';
     END IF;
-    RETURN ${schema}.${prefix}insertion_code(now_schema, now_table, p_relid, p_event, 'n', 'o')
+    RETURN ${schema}.${prefix}insertion_code(now_schema, now_table, ${schema}.${prefix}columns_of(p_relid), p_event, 'n', 'o')
         || CASE WHEN NOT p_by_row THEN ${schema}.${prefix}transition_code(p_relid, p_event)
             WHEN p_event = 'DELETE' THEN ' FROM (SELECT ($1).*) o'
             WHEN p_event = 'INSERT' THEN ' FROM (SELECT ($1).*) n'
@@ -327,7 +330,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_single(p_relid oid) RETURNS boo
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
-    RETURN ${schema}.${prefix}capture_mode(p_relid) = 'statement';
+    RETURN ${schema}.${prefix}capture_mode(p_relid, false) = 'statement'
+        AND NOT EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(p_relid) g WHERE g.may_write);
 END
 $sluice$;
 
@@ -516,8 +520,7 @@ BEGIN
         INSERT INTO ${schema}.${prefix}captures (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint,
             trigger_fingerprint, filenode, signature, basis, leaves, rewritten)
         VALUES (p_schema, p_table, coalesce(left_by, this), 'dropped',
-            'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12) || '_'
-                || left(md5(format('${prefix}%I.%I %s', p_schema, p_table, this)), 8), '{}', '{}', '', '', '', '', '', '{}', false);
+            ${schema}.${prefix}free_stem(p_schema, p_table), '{}', '{}', '', '', '', '', '', '{}', false);
     END IF;
     IF aside IS NOT NULL THEN
         PERFORM ${schema}.${prefix}check_table(p_new_schema, aside, p_light);

@@ -51,12 +51,12 @@ BEGIN
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
-        'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
-        'check_alone', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
+        'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'changed_code', 'check_code',
+        'check_alone', 'check_structure', 'check_table', 'col2xml', 'columns_of', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
         'desc_domains', 'desc_enums', 'describe', 'describe_relation', 'described', 'differ_once', 'draw_keys',
         'drop_trigger', 'end_note', 'enum_types', 'expect_safe_key', 'filenode', 'fitting', 'fitting_code',
-        'follow_partitions', 'foreign_triggers', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
+        'follow_partitions', 'foreign_triggers', 'free_stem', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
         'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_single', 'is_trusted', 'join_table',
         'keep_partitions', 'key_base', 'key_code', 'key_index', 'last_key', 'late_call_code', 'late_code',
@@ -79,6 +79,7 @@ DROP VIEW IF EXISTS ${schema}.${prefix}cols_view, ${schema}.${prefix}cols_all;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
     ${schema}.${prefix}partitions, ${schema}.${prefix}info, ${schema}.${prefix}statements, ${schema}.${prefix}answers;
+DROP TYPE IF EXISTS ${schema}.${prefix}captured_column;
 DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq, ${schema}.${prefix}key_base;
 DO $sluice$
 BEGIN
