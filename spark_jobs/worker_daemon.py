@@ -23,7 +23,7 @@ IMPORTED = (
     "sluice.load.loader",
     "sluice.load.transfer.exporter",
     "sluice.load.transfer.importer",
-    "sluice.verify.executor_reads",
+    "spark_jobs.comparison",
 )
 """The modules that tasks need, except vendors."""
 PARTS: tuple[Callable[[Vendor], object], ...] = (

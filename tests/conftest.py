@@ -96,6 +96,7 @@ TOGETHER = {
     "tests/oracle/test_on_h2.py": "one MariaDB, one H2",
     "tests/scenarios/mariadb/": "one MariaDB, one H2",
     "tests/vendors/": "one MariaDB, one H2",
+    "tests/scenarios/verify/test_comparison_job.py": "one start of Spark",
 }
 """Folders and files that share what takes long to start: one worker gets all those of the same word."""
 

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = "tests/scenarios"
 WHOLE_WAYS = (
     f"{SCENARIOS}/with_airflow/test_newcomer_and_files.py::"
-    "test_databases_are_added_loaded_again_by_files_after_approval_and_removed",
+    "test_databases_are_added_compared_loaded_again_by_files_after_approval_and_removed",
     f"{SCENARIOS}/detached_apply/test_spark_executor.py::test_a_window_is_applied_by_executors",
     f"{SCENARIOS}/apply/test_safe_mode.py::test_the_example_of_the_seed_ends_as_described",
     f"{SCENARIOS}/faults/test_faults.py::test_each_change_arrives_exactly_once_under_faults",

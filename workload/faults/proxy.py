@@ -54,8 +54,16 @@ class Ambush:
 class Proxy:
     """Listens on a port of its own for a server's port on this machine."""
 
-    def __init__(self, server_port: int, commit: bytes = COMMIT):
+    def __init__(
+        self,
+        server_port: int,
+        commit: bytes = COMMIT,
+        watch: Callable[[int], Callable[[bytes, bool], None]] | None = None,
+    ):
+        """`watch`: is called with the client's port for each connection; what it returns sees each chunk, and whether
+        it goes to the server."""
         self.server_port = server_port
+        self.watch = watch
         self.commit = commit
         self.weather = Weather()
         self.bytes = 0
@@ -148,6 +156,7 @@ class _Link:
         self._answers = threading.Event()
         self._answers.set()
         self._ended = 0
+        self._saw = proxy.watch(client.getpeername()[1]) if proxy.watch is not None else None
 
     def start(self) -> None:
         for pump in (self._up, self._down):
@@ -207,6 +216,8 @@ class _Link:
     def _forward(self, data: bytes, to: socket.socket) -> None:
         with self._proxy._lock:
             self._proxy.bytes += len(data)
+        if self._saw is not None:
+            self._saw(data, to is self._server)
         self._proxy.await_flow()
         weather = self._proxy.weather
         if weather.latency or weather.bandwidth:

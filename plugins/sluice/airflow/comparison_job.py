@@ -1,4 +1,4 @@
-"""Runs a comparison in a separate process, so that no rows pass through a worker of Airflow."""
+"""Runs a comparison in a process of its own, which has it done by a task of Spark if there is an endpoint."""
 
 import json
 import logging
@@ -40,28 +40,28 @@ class ComparisonRefused(Terminal):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One table to compare. `sluice.verify.resync` explains `limit`, `sample` and `started`."""
+    """Tables to compare, in turn. `sluice.verify.resync` explains `limit`, `sample` and `started`."""
 
-    table: TableName
-    actions: Iterable[str]
-    """The captured actions: I, U, D."""
+    tables: Mapping[TableName, Iterable[str]]
+    """With the captured actions: I, U, D."""
     action: Action = Action.VERIFY
     limit: int | None = None
     sample: int = 0
     started: str = ""
 
 
-def compare(task: TaskContext, one: Comparison, report: Path) -> Report:
-    """Compares one table; returns its report, which the process writes to the file `report`.
+def compare(task: TaskContext, comparison: Comparison, report: Path) -> Report:
+    """Compares tables; returns the report, which the process writes to the file `report`.
 
     Raises `ComparisonEnded`, `ComparisonRefused`.
     """
     run({
         "prefix": str(task.prefix), "slave": task.slave.name, "redis_url": connections.redis_url(),
         "connections": {name: info.to_dict() for name, info in task.connections.items()},
-        "spark": connections.spark(), "table": [one.table.schema, one.table.name],
-        "actions": "".join(sorted(one.actions)), "action": str(one.action), "limit": one.limit, "sample": one.sample,
-        "started": one.started, "report": str(report),
+        "spark": connections.spark(),
+        "tables": [[table.schema, table.name, "".join(sorted(of))] for table, of in comparison.tables.items()],
+        "action": str(comparison.action), "limit": comparison.limit, "sample": comparison.sample,
+        "started": comparison.started, "report": str(report),
     })  # fmt: skip
     compared: Report = json.loads(report.read_text())
     return compared

@@ -194,13 +194,13 @@ def verify(task: TaskContext) -> str:
         tables = task.replication.resolve(task.existing_tables(master))
     wrong = []
     with tempfile.TemporaryDirectory(prefix="failover-", dir=state_paths.jobs_folder()) as folder:
-        for one in tables:
-            comparison = Comparison(one.table, one.actions, sample=sample)
-            report = comparison_job.compare(task, comparison, Path(folder) / "report.json")
-            result = f"{one.table}: {in_words(report['tables'][0])}"
-            log.info("%s: %s", task, result)
-            if report["outcome"] != Outcome.IDENTICAL:
-                wrong.append(result)
+        comparison = Comparison({one.table: one.actions for one in tables}, sample=sample)
+        compared = comparison_job.compare(task, comparison, Path(folder) / "report.json") if tables else None
+    for finding in compared["tables"] if compared else ():
+        result = f"{finding['table']}: {in_words(finding)}"
+        log.info("%s: %s", task, result)
+        if finding["outcome"] != Outcome.IDENTICAL:
+            wrong.append(result)
     if wrong:
         raise NotIdentical(wrong)
     extent = f"by about {counted(sample, 'row')} each" if sample else "whole"

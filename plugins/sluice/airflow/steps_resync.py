@@ -296,7 +296,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
         compared = _uncompared(entry, entry["reason"], context)
         whole_files.write(_part(entry, context), json.dumps(compared, ensure_ascii=False), mode=0o600)
     else:
-        comparison = Comparison(table, entry["actions"], action, limit, sample, _started(context))
+        comparison = Comparison({table: entry["actions"]}, action, limit, sample, _started(context))
         compared = comparison_job.compare(task, comparison, _part(entry, context))
     (shown,) = compared["tables"]
     _record(task, entry, shown, context)
@@ -355,13 +355,11 @@ def _different(entries: list[Entry], context: Context) -> list[Entry]:
 
 def _written(entries: list[Entry], context: Context) -> Path:
     """Writes the report; returns the path of `report.json`, beside which is `report.html`."""
-    pairs: dict[tuple[str, str], Report] = {}
+    parts: dict[tuple[str, str], list[Report]] = {}
     for entry in entries:
-        part = _read(entry, context)
-        whole = pairs.setdefault((entry["prefix"], entry["slave"]), {**part, "tables": []})
-        whole["tables"] += part["tables"]
+        parts.setdefault((entry["prefix"], entry["slave"]), []).append(_read(entry, context))
+    pairs = {pair: report.joined(of_pair) for pair, of_pair in parts.items()}
     for whole in pairs.values():
-        whole["outcome"] = str(Outcome.of([Outcome(table["outcome"]) for table in whole["tables"]]))
         log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
     folder = state_paths.report_folder(context["run_id"])
     whole_files.write(folder / "report.html", page.page(pairs.values()), mode=0o600)

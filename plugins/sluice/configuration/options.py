@@ -136,7 +136,7 @@ class VerifyOptions(Options):
     keep_reports_days: int = option(90, whole(0, 36_500))
     """How long reports are kept; 0 for ever."""
     spark_above: int = option(5_000_000, whole(0, 10**15))
-    """A table with more rows is compared by Spark's executors."""
+    """A table with more rows is read by several tasks of Spark."""
 
     def checked(self, section: Section) -> Self:
         # No reminders without a schedule.

@@ -1,8 +1,8 @@
-"""Large tables are compared by Spark's executors, which see both sides as the comparison sees them.
+"""Large tables are read by several of Spark's executors, which see both sides as the comparison sees them.
 
 They take over the snapshots that its sessions hold. A job's tasks are one session a side each, as many as
 `verify.parallel` says; after some seconds the next job goes on from there, and its name says how far the comparison is.
-What differs comes back, and no other row.
+What differs comes back, and no other row: to the task of Spark in which the comparison runs.
 """
 
 import logging
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -24,7 +24,7 @@ from sluice.pair import Pair
 from sluice.verify.compare import compare, rows_about
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Row, TableFinding
-from sluice.verify.pinned_sessions import PASSING, PinnedView, places, reading, sides
+from sluice.verify.pinned_sessions import PASSING, PinnedView, places, reading
 from sluice.verify.table_reads import (
     Ask,
     BlockSums,
@@ -41,8 +41,8 @@ log = logging.getLogger("sluice.verify")
 
 TURN_SECONDS = 15.0
 """For how many seconds a task takes one item after another; it completes the current one."""
-TURN_LIMIT_SECONDS, WHOLE_LIMIT_SECONDS = 3_600.0, 86_400.0
-"""A job without an end for so long is given up: one of a turn, and one that compares a transformed table whole."""
+TURN_LIMIT_SECONDS = 3_600.0
+"""A job without an end for so long is given up."""
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -54,18 +54,16 @@ Sessions = Callable[[int], Session]
 def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOptions) -> TableFinding:
     """See `compare`: by executors where the table has more rows than `spark_above`, and they can see what it sees.
 
-    A sample is drawn by this process. Raises `CouldNotCompare`.
+    A sample is drawn by this process, which also reads a transformed table. Raises `CouldNotCompare`.
     """
     shared = all(side.vendor.rows.shared_snapshots for side in (view.master, view.slave))
+    whole = view.pair.transformation(table) is not None and view.seen is None
     actions, executors = options.actions, options.executors
-    if executors is None or options.sample or not shared:
+    if executors is None or options.sample or whole or not shared:
         return compare(view, table, actions, options.sample)
     if rows_about(view, table) <= view.pair.replication.verify.spark_above:
         return compare(view, table, actions)
-    reads = ByExecutors(view, table, executors())
-    if view.pair.transformation(table) is None or view.seen is not None:
-        return compare(view, table, actions, reads=reads)
-    return reads.transformed(actions)
+    return compare(view, table, actions, reads=ByExecutors(view, table, executors()))
 
 
 class ByExecutors:
@@ -111,18 +109,6 @@ class ByExecutors:
         except ExecutorsFailed as failure:
             self._tell(failure)
             yield from self._here.unequal(digests, left, without)
-
-    def transformed(self, actions: frozenset[str]) -> TableFinding:
-        """A table of which the slave has other rows or columns: one executor reads, transforms and compares it."""
-        work = _Transformed(self._view.pair, self._snapshots, self._table, actions)
-        try:
-            (done,) = self._map(work, 1, f"verify {self._table}", WHOLE_LIMIT_SECONDS)
-        except ExecutorsFailed as failure:
-            self._tell(failure)
-            return compare(self._view, self._table, actions)
-        self._check(done)
-        (finding,) = done.results
-        return replace(finding, paused=self._view.paused)
 
     def _in_turns(
         self, work: Callable[[Sessions, Item], Result], queues: Sequence[Sequence[Item]], verb: str
@@ -202,26 +188,6 @@ class _Turn(Generic[Item, Result]):
         except SluiceError as error:
             return _Done.failed(results, error)
         return _Done(results)
-
-
-@dataclass(frozen=True)
-class _Transformed:
-    """A comparison whole, as the process of a job does a small one."""
-
-    pair: Pair
-    snapshots: Snapshots
-    table: TableName
-    actions: frozenset[str]
-
-    def __call__(self, _: int) -> "_Done[TableFinding]":
-        try:
-            with ExitStack() as stack:
-                view = PinnedView(self.pair, *sides(stack, self.pair, 1))
-                stack.callback(view.close)
-                view.take_over(self.snapshots)
-                return _Done([compare(view, self.table, self.actions)])
-        except SluiceError as error:
-            return _Done.failed([], error)
 
 
 @contextmanager

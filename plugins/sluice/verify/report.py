@@ -4,7 +4,7 @@ Values of masked columns are never in it, in keys and examples alike.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
@@ -35,6 +35,13 @@ def as_dict(
         "outcome": str(Outcome.of([Outcome(table["outcome"]) for table in tables])),
         "tables": tables,
     }
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """One report of a pair's tables from several, at least one."""
+    tables = [table for report in reports for table in report["tables"]]
+    outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
+    return {**reports[0], "outcome": str(outcome), "tables": tables}
 
 
 def _table(result: TableResult, mask: Mask) -> TableReport:

@@ -1,9 +1,10 @@
-"""The DAG itself: a person approves, the tasks run, the slave is the master."""
+"""The DAG itself: a person approves, the tasks run, the slave is the master. No row passes through Airflow's host."""
 
 import pytest
 
 from sluice.vendors.postgres.connection import connect
 from tests.questions import Question
+from tests.rig.passage import MARK, SPARK, passage
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long
@@ -18,11 +19,20 @@ tables:
 
 
 def test_a_planned_failover_of_a_real_stack() -> None:
-    with running_stack(CONFIG) as stack, stack.master.connect("demo", "demo") as master:
+    with (
+        running_stack(CONFIG) as stack,
+        stack.master.connect("demo", "demo") as master,
+        passage(lambda: [process.pid for process in [stack.await_running("spark").process] if process]) as passed,
+    ):
         master.execute("CREATE SCHEMA shop")
         master.execute("CREATE TABLE shop.orders (id serial PRIMARY KEY, v text)")
-        master.execute("INSERT INTO shop.orders (v) SELECT md5(g::text) FROM generate_series(1, 100) g")
+        fill = f"INSERT INTO shop.orders (v) SELECT '{MARK.decode()}' || g FROM generate_series(1, 100) g"
+        master.execute(fill.encode())
         api = stack.airflow.api()
+        for place in ("master", "dr1"):
+            entry = {"connection_id": f"demo_{place}", "conn_type": "postgres"}
+            port = passed.before(stack.connection(place).port)
+            api.call("PATCH", f"connections/demo_{place}?update_mask=port", {**entry, "port": port})
         api.await_dags(["failover", "initial_update", "cdc_apply"])
 
         def state(dag: str, run: str) -> str:
@@ -43,6 +53,7 @@ def test_a_planned_failover_of_a_real_stack() -> None:
         until(lambda: state("failover", run) in ("success", "failed"), 600)
         assert state("failover", run) == "success", tasks()
         assert tasks()["abort"] == "skipped"
+        assert passed.sides["airflow"].rows == 0 < passed.sides[SPARK].rows, passed.sides
         with connect(stack.connection("dr1"), application="test", autocommit=True) as slave:
             made = slave.execute("INSERT INTO shop.orders (v) VALUES ('new') RETURNING id").fetchone()
             assert made == (101,)

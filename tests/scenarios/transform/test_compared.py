@@ -2,38 +2,26 @@
 transformation."""
 
 import pickle
-from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from pyspark import cloudpickle
 
 from sluice.coordination import redis_store
-from sluice.executor import T, ThreadExecutor
+from sluice.executor import ThreadExecutor
 from sluice.model.names import TableName
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, TableResult, compare_table, resync
+from spark_jobs.comparison import Comparison
+from spark_jobs.endpoint import Endpoint
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import PEOPLE, TABLES, Writers, assert_transformed
 from tests.scenarios.verify.verifying import counts
 
 ALL = CompareOptions()
-
-
-class Apart(ThreadExecutor):
-    """Executors that pickle tasks as Spark does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.called: list[str] = []
-
-    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
-        self.called.append(what)
-        return super().map(pickle.loads(cloudpickle.dumps(task)), parts, what)
 
 
 def resynced(here: Rig, table: str, action: Action = Action.REPAIR) -> TableResult:
@@ -55,13 +43,14 @@ def test_rows_are_compared_after_the_transformation_and_mended(shop: MakeShop) -
         here.slave.execute("DELETE FROM public.people WHERE id IN (6, 9)")
         # One that the filter leaves out, one that the master has not.
         here.slave.execute("INSERT INTO public.people (id, \"full name\") VALUES (1, 'n1'), (9999, 'mine')")
-        apart = Apart()
-        large = here.with_options(verify=replace(here.replication.verify, spark_above=0))
-        there = compare_table(
-            large.pair, here.store, TableName("public", "people"), CompareOptions(executors=lambda: apart)
+        # An executor that has got the task as Spark sends it.
+        comparison = Comparison(
+            here.pair, here.redis_url, Endpoint(), TableName("public", "people"), "IUD", Action.VERIFY, None, 0, ""
         )
-        assert counts(there) == {"missing": 2, "extra": 2, "different": 1} and there.paused > 0
-        assert apart.called == ["verify public.people"]
+        (there,) = ThreadExecutor().map(pickle.loads(cloudpickle.dumps(comparison)), 1)
+        assert there.report is not None
+        (table,) = there.report["tables"]
+        assert (table["missing"], table["extra"], table["different"]) == (2, 2, 1) and table["apply_seconds"] > 0
         found = resynced(here, "people")
         assert counts(found.finding) == {"missing": 2, "extra": 2, "different": 1}
         assert found.repaired == 5 and found.outcome is Outcome.IDENTICAL

@@ -200,8 +200,8 @@ class Comparison:
         infos = {"m": pair.master_info, "s": pair.slave_info}
         given = {
             "prefix": "DEMO_", "slave": "dr1", "redis_url": pair.redis_url, "spark": {"remote": spark.server.url},
-            "connections": {name: info.to_dict() for name, info in infos.items()}, "table": ["public", "t"],
-            "actions": "IUD", "action": "repair", "limit": 100, "sample": 0, "started": "2026-01-01T00:00:00",
+            "connections": {name: info.to_dict() for name, info in infos.items()}, "tables": [["public", "t", "IUD"]],
+            "action": "repair", "limit": 100, "sample": 0, "started": "2026-01-01T00:00:00",
             "report": str(report),
         }  # fmt: skip
         environment = {
@@ -256,25 +256,24 @@ def test_a_comparison_that_is_killed_while_spark_reads_leaves_nothing_and_the_ne
     freezer = Freezer()
 
     def killed_half_way() -> bool:
-        """Kills a comparison whose Spark job reads nothing, because its Python workers are frozen. Returns whether the
-        job was still running."""
+        """Kills a comparison whose Spark jobs read nothing, because the Python workers are frozen. Returns whether they
+        were still running."""
         before = len(jobs_of(spark, r"verify public\.t .*"))
         killed = Comparison(filled, spark, report)
-        assert "is attached" in killed.said_until("is attached")
+        until(lambda: len(jobs_of(spark, r"verify public\.t .*")) > before or killed.process.poll() is not None)
         freezer.freeze("workers", workers(spark))
         try:
-            until(lambda: len(jobs_of(spark, r"verify public\.t .*")) > before or killed.process.poll() is not None)
-            job = jobs_of(spark, r"verify public\.t .*")[0]
-            if job["status"] != "RUNNING":
+            if jobs_of(spark, r"verify public\.t .*")[0]["status"] != "RUNNING":
+                report.unlink(missing_ok=True)
                 return False
             assert holds_snapshots(filled)
             for name in ("cmdline", "environ"):
                 shown = Path(f"/proc/{killed.process.pid}/{name}").read_text()
                 assert not any(password in shown for password in passwords)
-            killed.process.kill()
-            killed.process.wait()
             return True
         finally:
+            killed.process.kill()
+            killed.process.wait()
             freezer.thaw("workers")
 
     with filled.apply():

@@ -1,26 +1,29 @@
-"""A newcomer adds databases to a running Airflow by one command, loads them again by files that a person carries, and
-removes them."""
+"""A newcomer adds databases to a running Airflow by one command, has them repaired, loads them again by files that a
+person carries, and removes them; no row passes through Airflow's machine."""
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pytest
 import yaml
 
 from devstack.stack import Stack
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
+from tests.rig.passage import MARK, SPARK, Passage, passage
 from tests.scenarios.initial_files.runs import Run
 from tests.stacks import until
 from tests.waiting import DEADLINE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
-TABLES = """
+TABLES = f"""
 CREATE TABLE customers (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text NOT NULL);
 CREATE TABLE "Orders" (id bigserial PRIMARY KEY, customer uuid REFERENCES customers, v text);
-INSERT INTO customers (name) SELECT E'customer \\t' || g FROM generate_series(1, 500) g;
+INSERT INTO customers (name) SELECT E'{MARK.decode()} \\t' || g FROM generate_series(1, 500) g;
 INSERT INTO "Orders" (customer, v) SELECT id, name || E'\\n' FROM customers;
 """
 
@@ -28,21 +31,24 @@ INSERT INTO "Orders" (customer, v) SELECT id, name || E'\\n' FROM customers;
 class Newcomer:
     """The commands of a person who has one database on the stack's master and wants it on the server of its slave."""
 
-    def __init__(self, stack: Stack, folder: Path):
+    def __init__(self, stack: Stack, folder: Path, passed: Passage):
         self.stack = stack
         stack.master.create_database("shop")
         with stack.master.connect("shop") as master:
             master.execute(TABLES.encode())
         self.servers = {"master": stack.master, "slave": stack.slaves["dr1"]}
-        infos = [server.info() for server in self.servers.values()]
+        self.ports = {side: passed.before(server.info().port) for side, server in self.servers.items()}
+        lines = [
+            f"{info.host}:{self.ports[side]}:*:{info.user}:{info.password}\n"
+            for side, info in ((side, server.info()) for side, server in self.servers.items())
+        ]
         passwords = folder / "pgpass"
-        passwords.write_text("".join(f"{info.host}:{info.port}:*:{info.user}:{info.password}\n" for info in infos))
+        passwords.write_text("".join(lines))
         passwords.chmod(0o600)
         self.environment = {**os.environ, "SLUICE_HOME": str(stack.home.root), "PGPASSFILE": str(passwords)}
 
     def url(self, side: str) -> str:
-        info = self.servers[side].info()
-        return f"postgresql://{info.host}:{info.port}/shop"
+        return f"postgresql://{self.servers[side].info().host}:{self.ports[side]}/shop"
 
     def sluice(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -66,15 +72,34 @@ class Newcomer:
         return found[0] == found[1]
 
 
-def test_databases_are_added_loaded_again_by_files_after_approval_and_removed(stack: Stack, tmp_path: Path) -> None:
+@pytest.fixture
+def passed(stack: Stack) -> Iterator[Passage]:
+    """Proxies before the databases. All that is no process of Spark counts as Airflow's machine."""
+
+    def servers() -> list[int]:
+        process = stack.await_running("spark").process
+        return [process.pid] if process is not None else []
+
+    with passage(servers) as made:
+        yield made
+
+
+def test_databases_are_added_compared_loaded_again_by_files_after_approval_and_removed(
+    stack: Stack, tmp_path: Path, passed: Passage
+) -> None:
     configuration = tmp_path / "replications"
     configuration.mkdir()
     Stack(stack.home.root, replications=configuration).up()
-    newcomer = Newcomer(stack, tmp_path)
+    newcomer = Newcomer(stack, tmp_path, passed)
     addresses = ["--master", newcomer.url("master"), "--slave", f"dr1={newcomer.url('slave')}"]
     said = newcomer.sluice("add", "SHOP", *addresses, "--admin", "postgres", "--start", "--yes")
     assert "SHOP_ → dr1 is NORMAL" in said
     until(newcomer.equal, DEADLINE_SECONDS)
+
+    with newcomer.servers["slave"].connect("shop") as slave:
+        slave.execute("UPDATE customers SET name = 'spoilt' WHERE name ~ '7'")
+    newcomer.sluice("verify", "SHOP", "dr1", "--repair", "--why", "a test", "--yes")
+    assert newcomer.equal()
 
     out, received = tmp_path / "out", tmp_path / "in"
     for folder in (out, received):
@@ -95,6 +120,8 @@ def test_databases_are_added_loaded_again_by_files_after_approval_and_removed(st
     run.await_state("settle", "success")
     until(newcomer.equal, DEADLINE_SECONDS)
     assert [answer["answer"] for answer in run.answers()] == ["Approve"]
+
+    assert passed.sides["airflow"].rows == 0 < passed.sides[SPARK].rows, passed.sides
 
     newcomer.sluice("remove", "SHOP", "--admin", "postgres", "--revoke", "--yes")
     assert not file.exists()

@@ -1,0 +1,103 @@
+"""Who talks to a database: sessions, bytes and rows by the process tree of the client.
+
+Clients connect to a proxy, which finds the process of each connection. A row counts where its mark travels, a text that
+a test writes into each row.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from workload.faults.proxy import Proxy
+
+MARK = b"a-row-passes-6b1f"
+SPARK = "spark"
+"""The side of the processes below a server of Spark."""
+
+
+@dataclass
+class Passed:
+    """What went through the sessions of one side."""
+
+    sessions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """How many, by the client's command, shortened."""
+    bytes: int = 0
+    rows: int = 0
+    """How often the mark of a row went through."""
+
+
+class Passage:
+    """What passes between clients and databases. `servers`: the processes of Spark's servers, as they are now."""
+
+    def __init__(self, servers: Callable[[], Collection[int]], others: Callable[[str], bool] = lambda _: False):
+        """`others`: whether a command, given whole, is none of ours, such as that of the test itself."""
+        self._servers = servers
+        self._others = others
+        self._lock = threading.Lock()
+        self._proxies: list[Proxy] = []
+        self.sides: dict[str, Passed] = defaultdict(Passed)
+
+    def before(self, port: int) -> int:
+        """The port of a proxy before a database on this machine."""
+        proxy = Proxy(port, watch=self._watch)
+        self._proxies.append(proxy)
+        return proxy.port
+
+    def close(self) -> None:
+        for proxy in self._proxies:
+            proxy.close()
+
+    def _watch(self, port: int) -> Callable[[bytes, bool], None]:
+        side, command = self._client(port)
+        with self._lock:
+            passed = self.sides[side]
+            passed.sessions[command] += 1
+        tails = {True: b"", False: b""}
+
+        def saw(data: bytes, up: bool) -> None:
+            text = tails[up] + data
+            tails[up] = text[-len(MARK) + 1 :]
+            with self._lock:
+                passed.bytes += len(data)
+                passed.rows += text.count(MARK)
+
+        return saw
+
+    def _client(self, port: int) -> tuple[str, str]:
+        """The side and the command of the process that has the other end."""
+        process = psutil.Process(owner(port))
+        with suppress(psutil.NoSuchProcess):
+            command = " ".join(process.cmdline())
+            if {process.pid, *(parent.pid for parent in process.parents())} & set(self._servers()):
+                return SPARK, command[-60:]
+            return ("other" if self._others(command) else "airflow"), command[-60:]
+        return "airflow", "a process that has ended"
+
+
+def owner(port: int) -> int:
+    """The process that has the local port of a connection over IPv4."""
+    inode = next(
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if int(line.split()[1].partition(":")[2], 16) == port and line.split()[9] != "0"
+    )
+    for file in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if file.readlink().name == f"socket:[{inode}]":
+                return int(file.parts[2])
+    raise AssertionError(f"no process has the port {port}")
+
+
+@contextmanager
+def passage(servers: Callable[[], Collection[int]], **options: Callable[[str], bool]) -> Iterator[Passage]:
+    """A passage whose proxies end with the block."""
+    made = Passage(servers, **options)
+    try:
+        yield made
+    finally:
+        made.close()
