@@ -10,14 +10,13 @@ from sluice import config
 from sluice.apply.config_reload import keep_applying
 from sluice.coordination import redis_store
 from sluice.pair import Pair
-from spark_jobs.allocator import do_without_pandas, keep_pages_for_a_while
+from spark_jobs.allocator import keep_pages_for_a_while
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkExecutor
 
 
 def run(job: JobInput, stop: threading.Event) -> None:
     keep_pages_for_a_while()
-    do_without_pandas()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     executor = SparkExecutor(f"sluice {pair}", job.endpoint)
     try:

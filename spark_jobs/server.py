@@ -39,16 +39,20 @@ _OF_JVM = (
     f"-Dlog4j2.configurationFile={_LOGGING}",
     # It only schedules tasks: the databases can use the CPU that its JIT compiler would spend.
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    # When idle it returns unused memory: `serve.py` makes it collect.
+    # It returns unused memory after each collection.
     "-XX:InitialHeapSize=192m -XX:MinHeapSize=32m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40",
     "-XX:-ShrinkHeapInSteps",
 )
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*(\d+)\s*\]")
+"""Workers that live and die with the server; the number is the memory of each, in MB."""
 _HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
 """Prefixes of environment variables that a server does not inherit: it does not need them, or they have secrets."""
 
 DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": " ".join(_OF_JVM),
+    # Spark makes the JVM collect; by default every half hour. A small heap takes some tens of milliseconds.
+    "spark.cleaner.periodicGC.interval": "1min",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
     # No job waits for the tasks of another one.
@@ -188,8 +192,12 @@ class ConnectServer:
         }
         if self.ui_port is not None:
             own["spark.ui.port"] = str(self.ui_port)
+        at_home = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
+        if match := _LOCAL_CLUSTER.fullmatch(self.master):
+            # Spark's default, 1 GB, is more than its workers have: then they never start an executor.
+            merged = {**DEFAULTS, **at_home, "spark.executor.memory": f"{match[1]}m", **self.conf}
         if is_local(self.master):
-            driver_options = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
+            driver_options = at_home
             # A window is divided into as many shares as there are cores.
             driver_options["spark.default.parallelism"] = str(_cores())
             # Workers are forks of a process that has imported the library.
@@ -228,7 +236,7 @@ class ConnectServer:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_HOME": str(home()),
             "SPARK_LOCAL_DIRS": str(self._scratch),
-            **({"SPARK_LOCAL_IP": HOST} if is_local(self.master) else {}),
+            **({"SPARK_LOCAL_IP": HOST} if is_local(self.master) or _LOCAL_CLUSTER.fullmatch(self.master) else {}),
         }
 
     def spawn(

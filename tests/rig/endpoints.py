@@ -1,7 +1,7 @@
 """Endpoints of Spark."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,15 @@ def secret_of(endpoint: dict[str, Any]) -> str:
 
 
 @contextmanager
-def like_a_cluster(*paths: Path, python: str = sys.executable, **conf: str) -> Iterator[ConnectServer]:
+def like_a_cluster(
+    *paths: Path, python: str = sys.executable, master: str = "local[2]", conf: Mapping[str, str] | None = None
+) -> Iterator[ConnectServer]:
     """A server like a cluster's, each session with files of its own. It and its workers import only from `paths`, and
     run `python`."""
-    own = {"spark.python.daemon.module": "pyspark.daemon", **conf}
+    own = {"spark.python.daemon.module": "pyspark.daemon", **(conf or {})}
     isolated = dict.fromkeys(("enabled", "alwaysApplyClassloader"), "true")
     server = ConnectServer.temporary(
-        "local[2]", own | {f"spark.sql.artifact.isolation.{name}": on for name, on in isolated.items()}
+        master, own | {f"spark.sql.artifact.isolation.{name}": on for name, on in isolated.items()}
     )
     try:
         server.prepare()

@@ -1,9 +1,7 @@
 """User exits: their input, their allowed results, and the report of one that fails."""
 
-import os
 import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -192,20 +190,3 @@ def test_it_stops_where_no_policy_says_otherwise_or_too_many_rows_fail(write: Wr
             rows(transform, *given)
         with pytest.raises(RowNotTransformed):
             UntransformedRows(rejecting=rejecting).note(raised.value)
-
-
-def test_arrow_knows_pandas_where_there_is_a_user_exit_and_only_there() -> None:
-    """An apply keeps Arrow from importing pandas, without which NaN in a Series is not NULL."""
-    program = (
-        "import sys; import pyarrow as pa; from spark_jobs.allocator import do_without_pandas; do_without_pandas();"
-        "from sluice.transform.user_exit import UserExit; pa.array(['a']); print('pandas' in sys.modules);"
-        "import pandas; found = lambda: pa.array(pandas.Series([1.0, float('nan')])).null_count;"
-        "print(found()); UserExit('json:dumps'); print(found())"
-    )
-    root = PAGE.parents[1]
-    path = f"{root / 'plugins'}{os.pathsep}{root}"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == ["False", "0", "1"]

@@ -13,7 +13,6 @@ must not have. It must not change the key, and must always return the same for t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +42,7 @@ class UserExit:
     def __init__(self, name: str):
         """Raises `FunctionMissing`."""
         self.name = name
-        self._function: Callable[..., object] | None = _imported(name)
+        self._function: Callable[..., object] | None = imported(name)
 
     def __getstate__(self) -> dict[str, object]:
         return {"name": self.name, "_function": None}
@@ -55,20 +54,13 @@ class UserExit:
         numbers = pa.array(range(len(actions)), pa.int64())
         answer: object
         try:
-            self._function = self._function or _imported(self.name)
+            self._function = self._function or imported(self.name)
             answer = self._function(pa.table({**columns, ROW: numbers, ACTION: actions}))
         except (Exception, SystemExit) as error:
             raise ExitRefused(in_one_line(error), error) from error
         if not isinstance(answer, pa.Table):
             raise ExitRefused(f"it gives {type(answer).__name__}, and not a pyarrow.Table")
         return _checked(answer, columns, len(actions), key)
-
-
-def _imported(name: str) -> Callable[..., object]:
-    """Arrow must know pandas, with which the function may work: a process may have kept it from that."""
-    with suppress(ImportError):
-        pa.nulls(0).to_pandas()
-    return imported(name)
 
 
 def _checked(

@@ -90,7 +90,7 @@ def test_executors_with_another_version_get_this_one(start: Start, attach: Attac
 def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
     start: Start, attach: Attach, another_version: list[Path]
 ) -> None:
-    executor = attach(start(*another_version, **{"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
+    executor = attach(start(*another_version, conf={"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
     with pytest.raises(ExecutorsDiffer, match=r"another version of Sluice loaded: start Spark's server anew"):
         executor.map(reporter(), 2, "look")
 
