@@ -75,8 +75,8 @@ class Side:
     def measured(self, killing: Killing | None = None) -> Run:
         """Raises `SideFailed` where the executors did not do it."""
         run = drain(self.servers, self.ours, self.mix, killing or (lambda: None))
-        if "reduced by the driver" in self.ours.log.read_text(errors="replace"):
-            raise SideFailed(f"the executors could not do it:\n{self.ours.log.read_text()[-1500:]}")
+        if "reduced by the driver" in self.ours.log:
+            raise SideFailed(f"the executors could not do it:\n{self.ours.log[-1500:]}")
         return run
 
 

@@ -201,7 +201,6 @@ class OnMariaDB(Ours):
         self.pair = Pair.of(replication, SLAVE, self.infos)
         self.store = redis.from_url(servers.redis_url, decode_responses=True)
         self.gate, self.status = Gate(self.store, PREFIX, SLAVE), Status(self.store, PREFIX, SLAVE)
-        self.log, self.process = servers.folder / "apply-mariadb.log", None
         self.master.execute(lag.DDL.encode())
         self.session.run(ORDERS)
         self.session.run(PROBE)

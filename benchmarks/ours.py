@@ -1,25 +1,22 @@
-"""Our side: capture on the master, and the apply as production starts it, a Spark driver of its own."""
+"""Our side: capture on the master, and the apply as production starts it, a query of Spark."""
 
 import argparse
-import json
 import os
-import subprocess
-import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
 import redis
 
 from benchmarks import cpu, progress
 from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
-from devstack.home import REPOSITORY
 from sluice import config
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord, QueryStop
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
 from sluice.model.names import Prefix
@@ -28,6 +25,8 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.source import position
+from spark_jobs import apply_query
+from spark_jobs.apply_task import ApplyTask
 from workload import mixes
 
 PREFIX = Prefix("BENCH_")
@@ -78,6 +77,8 @@ class Ours(Side):
     """Captured tables on the master, and after `start` a running apply."""
 
     name = "ours"
+    record: QueryRecord | None = None
+    """Of the query that runs."""
 
     def __init__(
         self,
@@ -103,8 +104,6 @@ class Ours(Side):
         self.store = redis.from_url(servers.redis_url, decode_responses=True)
         self.gate = Gate(self.store, PREFIX, SLAVE)
         self.status = Status(self.store, PREFIX, SLAVE)
-        self.log = servers.folder / "apply.log"
-        self.process: subprocess.Popen[bytes] | None = None
         self.run_on_both(tables)
         if of_slave:
             self.slave.execute(of_slave.encode())
@@ -121,30 +120,26 @@ class Ours(Side):
         return CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, SLAVE)
 
     def start(self) -> None:
-        progress.say("starts the apply")
         """Returns when the apply applies, in normal mode."""
-        task = {
-            "prefix": str(PREFIX),
-            "slave": SLAVE,
-            "connections": {name: info.to_dict() for name, info in self.infos.items()},
-            "redis_url": self.servers.redis_url,
-            "spark": {"remote": self.endpoint.remote},
-        }
+        progress.say("starts the apply")
         self.store.delete(self.status.key)  # the last words of an apply before this one
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "spark_jobs.apply"],
-                cwd=REPOSITORY,
-                env={**os.environ, "PYTHONPATH": f"{REPOSITORY / 'plugins'}{os.pathsep}{REPOSITORY}"},
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        assert self.process.stdin is not None
-        with self.process.stdin as stdin:
-            stdin.write(json.dumps(task).encode())
+        session = apply_query.new_session()
+        record = QueryRecord(f"apply {session}", {}, time.time(), session, str(self.endpoint))
+        self.query.write(record)
+        task = ApplyTask(record.id, self.pair, self.servers.redis_url, self.endpoint)
+        self.record = apply_query.start(task, record)
+        self.query.write(self.record)
         self.await_that(lambda: self._status_of("activity") == "applying", "the apply applies")
         self.await_that(lambda: self._status_of("safe_mode") == "off", "safe mode ends")
+
+    @property
+    def query(self) -> ApplyQuery:
+        return ApplyQuery(self.store, PREFIX, SLAVE)
+
+    @property
+    def log(self) -> str:
+        """What the apply has said."""
+        return "\n".join(self.query.last_lines(LINES_KEPT))
 
     def attach(self) -> None:
         """Lets the apply meet a first large window, for which it makes a session of Spark; returns when that is there.
@@ -153,7 +148,7 @@ class Ours(Side):
         """
         rows = f"SELECT {mixes.VALUES} FROM generate_series(1, {self.options['stage_above'] + 1}) AS s (i)"
         self.master.execute(f"INSERT INTO {mixes.TABLE} {rows}".encode())
-        self.await_that(lambda: "is attached" in self.log.read_text(errors="replace"), "Spark is attached")
+        self.await_that(lambda: "is attached" in self.log, "Spark is attached")
 
     def hold(self) -> None:
         self.gate.close(ADMIN, "bench", "changes are to wait")
@@ -176,13 +171,13 @@ class Ours(Side):
         self.master.execute("TRUNCATE sluice.bench_items")
 
     def check(self) -> None:
-        if self.process is not None and self.process.poll() is not None:
-            lines = self.log.read_text(errors="replace").splitlines()
-            raise SideFailed(f"The apply ended with status {self.process.returncode}:\n" + "\n".join(lines[-15:]))
+        if self.record is not None and (end := self.query.state().end) is not None:
+            raise SideFailed(f"The apply ended with status {end.rc}:\n" + "\n".join(self.query.last_lines(15)))
 
     def roots(self) -> dict[str, int]:
-        """The apply's own process. Spark's are counted with the servers."""
-        return {**self.beside(), "driver": self.process.pid} if self.process is not None else {}
+        """The process of the apply. Spark's others are counted with the servers."""
+        begun = self.query.state().begun
+        return {**self.beside(), "apply": begun.pid} if begun is not None else {}
 
     def describe(self) -> Mapping[str, Any]:
         import pyspark
@@ -191,18 +186,12 @@ class Ours(Side):
 
     def stop(self) -> None:
         """Ends the apply as the DAG does."""
-        if self.process is None:
+        record, self.record = self.record, None
+        if record is None:
             return
-        family = [psutil.Process(pid) for pid in cpu.below(self.process.pid)]
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        for process in psutil.wait_procs(family, 10)[1]:
-            process.kill()
-        self.process = None
+        self.query.request_stop(record.id, QueryStop("bench", "it is over", time.time()))
+        self.await_that(lambda: not self.query.state().runs, "the apply ends")
+        apply_query.stop(self.endpoint, record)
 
     def close(self) -> None:
         self.stop()

@@ -6,6 +6,7 @@ alive, which otherwise ends after `spark.connect.session.manager.defaultSessionT
 """
 
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -33,6 +34,10 @@ log = logging.getLogger("sluice.job")
 
 ANSWER_SECONDS = 15.0
 """For an answer of the server; one that is frozen never gives any."""
+SESSION_TIMEOUT = "spark.connect.session.manager.defaultSessionTimeout"
+SPARKS_OWN = "60m"
+"""Its value in Spark if nobody sets it."""
+UNITS = {"": 0.001, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 EXECUTOR_SECONDS = 60.0
 """For the first answer of an executor: until then all slots are taken, or there are no executors."""
 
@@ -98,6 +103,7 @@ def start(task: ApplyTask, record: QueryRecord) -> QueryRecord:
 
     with _session(endpoint, record.session, named) as session:
         _check(session, endpoint, named, f"sluice {task.pair}", EXECUTOR_SECONDS)
+        record = replace(record, session_seconds=_answered(endpoint, lambda: _kept(session), ANSWER_SECONDS))
         return _answered(endpoint, lambda: begin(session), ANSWER_SECONDS)
 
 
@@ -141,19 +147,44 @@ def stop(endpoint: Endpoint, record: QueryRecord) -> None:
 
 def runs_tasks(endpoint: Endpoint) -> str:
     """Empty if the endpoint runs a task within `LOOK_SECONDS`, else the reason. Executors may be started for it."""
-    session_id = new_session()
     try:
-        with _session(endpoint, session_id) as session:
-            try:
-                _check(session, endpoint, JobName(), "sluice", LOOK_SECONDS)
-            finally:
-                with suppress(SluiceError):
-                    _answered(endpoint, session.client.release_session, ANSWER_SECONDS)
+        with _own_session(endpoint) as session:
+            _check(session, endpoint, JobName(), "sluice", LOOK_SECONDS)
     except SparkAway as away:
         return away.reason
     except SluiceError as refused:
         return str(refused)
     return ""
+
+
+def session_seconds(endpoint: Endpoint) -> float | None:
+    """How long the endpoint keeps a session while nobody asks, in seconds; None for ever, or if its setting is not
+    understood. Raises `SparkAway`."""
+    with _own_session(endpoint) as session:
+        return _answered(endpoint, lambda: _kept(session), ANSWER_SECONDS)
+
+
+@contextmanager
+def _own_session(endpoint: Endpoint) -> "Iterator[SparkSession]":
+    """A session that ends with the block."""
+    with _session(endpoint, new_session()) as session:
+        try:
+            yield session
+        finally:
+            with suppress(SluiceError):
+                _answered(endpoint, session.client.release_session, ANSWER_SECONDS)
+
+
+def _kept(session: "SparkSession") -> float | None:
+    return kept_seconds(session.conf.get(SESSION_TIMEOUT, SPARKS_OWN) or SPARKS_OWN)
+
+
+def kept_seconds(text: str) -> float | None:
+    """The seconds of a time as Spark writes it: `60m`, `5min`, `86400s`, milliseconds without a unit. None for one that
+    is negative (for ever), or not understood."""
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    unit = UNITS.get(match[2]) if match else None
+    return int(match[1]) * unit if match and unit is not None else None
 
 
 def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str, seconds: float) -> None:
@@ -163,7 +194,7 @@ def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: st
     except SluiceError:
         raise
     except TimeoutError as silent:
-        raise SparkAway(endpoint, f"{silent}: all slots are taken, or there are no executors") from silent
+        raise SparkAway(endpoint, str(silent)) from silent
     except Exception as failure:
         raise SparkAway(endpoint, f"it does not answer: {one_line(failure)}") from failure
     # The query carries the library to processes that have loaded none.

@@ -25,7 +25,7 @@ from sluice.coordination import redis_store
 from sluice.counted import counted
 from sluice.database.errors import LoginRefused
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.executor import Executor
+from sluice.executor import Executor, ExecutorsFailed
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
@@ -34,6 +34,7 @@ from sluice.load.progress import estimates, next_block, progress
 from sluice.load.selection import Selection
 from sluice.load.shared_load import shared_worker
 from sluice.load.throttle import Throttle
+from sluice.load.throttle_rules import load_message
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.exporter import export_worker
 from sluice.load.transfer.importer import ImportLimits, import_worker
@@ -43,6 +44,7 @@ from sluice.load.worker import LoadReport
 from sluice.model.location import Location, S3Access
 from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
+from sluice.model.throttle_state import ThrottleState
 from sluice.pair import ConnectionsOutdated, Pair
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkExecutor
@@ -188,7 +190,7 @@ def load_through_outages(
 ) -> None:
     """Loads with the executors, and again after an outage of a database. `others`: slaves that get the same blocks as
     far as possible."""
-    backoff, logged_in = 0.0, False
+    backoff, logged_in, word = 0.0, False, _Word(update)
     while True:
         begun = time.monotonic()
         try:
@@ -198,7 +200,8 @@ def load_through_outages(
                 held = stack.enter_context(LoadSnapshot(update, reads=work.verb != "import"))
                 stack.enter_context(work.throttle(update.options.parallel))
                 logged_in = True
-                _load(load, held, executor, stop, replace(work, worker=_shares(joined)) if others else work)
+                shared = replace(work, worker=_shares(joined)) if others else work
+                _load(load, held, executor, stop, shared, word)
             return
         except (LoadStopped, ConnectionsOutdated):
             raise
@@ -210,11 +213,15 @@ def load_through_outages(
             if backoff >= LONGEST_BACKOFF_SECONDS:
                 raise
             log.warning("%s: %s Next try in %.2g s.", update, outage, backoff)
+            if isinstance(outage, ExecutorsFailed):
+                word.leave(str(outage))
             if stop.wait(backoff):
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, work: Work) -> None:
+def _load(
+    load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, work: Work, word: "_Word"
+) -> None:
     """Runs the jobs of the loaders, calls `tick`, and reports the progress until all have ended."""
     update, ended = held.update, threading.Event()
     loaders = [_Loader(load, number, executor, ended, work.worker) for number in range(1, update.options.parallel + 1)]
@@ -245,7 +252,10 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
                 reported_at = time.monotonic()
                 for line in progress(update, expected=expected).lines():
                     log.info("%s: %s", update, line)
+                if executor.waits or any(loader.reports for loader in loaders):
+                    word.leave(executor.waits)
         _expect_good(update, loaders)
+        word.leave("")
     finally:
         for loader in loaders:
             loader.stopping = True
@@ -319,7 +329,8 @@ class _Loader:
                 trace = None if isinstance(failure, SluiceError) else failure
                 log.warning("%s: loader %s failed: %s", self.load.update, self.number, failure, exc_info=trace)
                 reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
-                self.failure = Transient(f"{self.load.update}: loader {self.number} failed: {reason}")
+                failed = ExecutorsFailed if isinstance(failure, ExecutorsFailed) else Transient
+                self.failure = failed(f"{self.load.update}: loader {self.number} failed: {reason}")
         finally:
             self.done, self.turn_over = over, not over
             self.ended.set()
@@ -348,6 +359,22 @@ def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[
             return "transient", str(error)
 
     return task
+
+
+class _Word:
+    """What a load waits for, told on the slave, from where pages and the status read it."""
+
+    def __init__(self, update: Update):
+        self._update = update
+        self._left = ""
+
+    def leave(self, why: str) -> None:
+        """Empty if it does not wait any more."""
+        if why != self._left:
+            if why:
+                log.warning("%s: the load waits: %s", self._update, why)
+            self._left = why
+            _leave_word(self._update, load_message(self._update.update_id, ThrottleState(bool(why), why)))
 
 
 def _leave_word(update: Update, message: str) -> None:

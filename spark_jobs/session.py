@@ -54,6 +54,7 @@ LOOK_SECONDS = 120.0
 """Seconds for the first answer of executors; those of a cluster are started for it."""
 FETCH_SECONDS = 600.0
 """The same if they fetch an archive of packages before."""
+NO_SLOT = "all slots are taken, or there are no executors"
 PLAIN_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 """A job is one function over a range of numbers: there is nothing to optimise, which took half of the JVM's time for a
 job."""
@@ -109,6 +110,11 @@ class SparkExecutor:
     def progress(self) -> str:
         """See `sluice.executor.Executor`."""
         return str(self._progress)
+
+    @property
+    def waits(self) -> str:
+        """See `sluice.executor.Executor`."""
+        return f"Spark at {self._endpoint} runs nothing of it: {NO_SLOT}" if self._progress.waits else ""
 
     @property
     def parallelism(self) -> int:
@@ -325,7 +331,7 @@ def executor_reports(
             done.append(failure)
 
     if not within(seconds, ask):
-        raise TimeoutError(f"no executor has answered for {seconds:.0f} s")
+        raise TimeoutError(f"no executor has answered for {seconds:.0f} s: {NO_SLOT}")
     for each in done:
         if isinstance(each, Exception):
             if lacking := unable(each):

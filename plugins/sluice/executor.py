@@ -78,6 +78,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def waits(self) -> str:
+        """Why current work has not begun for some seconds; empty if it has."""
+        ...
+
+    @property
     def stopped(self) -> Callable[[], bool]:
         """A function that tells whether the current work was cancelled. It can be sent along with a task."""
         ...
@@ -114,6 +119,7 @@ class ThreadExecutor:
     ready = True
     pages = ""
     progress = ""
+    waits = ""
 
     def __init__(self, parallelism: int = 2):
         self.parallelism = parallelism

@@ -18,10 +18,11 @@ from sluice.airflow.job import Job, JobState, Kind, Owner, Result, new_id
 from sluice.airflow.job_output import last_lines
 from sluice.config import Replication
 from sluice.coordination import redis_store
-from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState, QueryStop
+from sluice.coordination.apply_query import LONG_SECONDS, ApplyQuery, QueryRecord, QueryState, QueryStop
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
+from spark_jobs.endpoint import Endpoint
 
 POLL_SECONDS = 0.2
 
@@ -230,6 +231,17 @@ def why_no_spark() -> str:
         return apply_query.runs_tasks(connections.endpoint())
     except SluiceError as error:
         return str(error)
+
+
+def short_session(endpoint: Endpoint) -> float | None:
+    """The seconds for which the endpoint keeps a session while nobody asks, if that is less than a day."""
+    from spark_jobs import apply_query
+
+    try:
+        seconds = apply_query.session_seconds(endpoint)
+    except SluiceError:
+        return None  # whether it answers is another question
+    return seconds if seconds is not None and seconds < LONG_SECONDS else None
 
 
 def spark_away() -> type[Transient]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sluice.airflow import applies, connections
 from sluice.airflow.task_context import TaskContext
+from sluice.counted import duration
 from sluice.errors import SluiceError
 from sluice.model.lack import MASTER, Lack, Severity, slave_side
 
@@ -24,14 +25,23 @@ def lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
                 place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
             )
         ]  # fmt: skip
+    on_spark = not applies.why_process(task.replication)
+    found = []
+    if on_spark and (short := applies.short_session(endpoint)) is not None:
+        found.append(
+            Lack(
+                SPARK, "sessions that it keeps for a day",
+                f"an apply ends when Airflow is away for {duration(short)}, and begins again when it is back", None,
+                Severity.WARNING, place=place,
+                remedy="Set spark.connect.session.manager.defaultSessionTimeout of its server to 1d or more.",
+            )
+        )  # fmt: skip
     from spark_jobs.reach import ENDPOINT, REDIS, ReachTask, unreached
 
     replication = task.replication
     sides = [(MASTER, task.info(replication.master))] if not replication.master.stream else []
     sides += [(slave_side(name), task.info(replication.slave(name))) for name in slaves]
-    on_spark = not applies.why_process(replication)
     work = ReachTask(sides, connections.redis_url() if on_spark else "", endpoint)
-    found = []
     try:
         missed = unreached(f"sluice {task}", work)
     except SluiceError as error:

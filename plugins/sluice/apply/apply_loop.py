@@ -438,8 +438,8 @@ class ApplyLoop:
         """Called while Spark works on a window. Raises `Stopping`, and what a lost lease or executor raises."""
         self.lease.keep()
         self.executor.check()
-        progress = self.executor.progress
-        self._write_status(f"applying: Spark stages a large window{progress and f', {progress} done'}")
+        how = self.executor.waits or ((progress := self.executor.progress) and f"{progress} done")
+        self._write_status(f"applying: Spark stages a large window{how and f', {how}'}")
         if self.stop.is_set():
             raise Stopping("told to stop while Spark staged a window")
 

@@ -26,6 +26,8 @@ LINES_KEPT = 5_000
 """Lines of the log in Redis."""
 LINES_READ = 500
 """Lines that one call of `log_lines` returns at most."""
+LONG_SECONDS = 86_400.0
+"""Sessions that Spark keeps for so long outlive outages of Airflow."""
 START_SECONDS = 180.0
 """How long one may take to look for a query and to start one."""
 
@@ -63,6 +65,13 @@ class QueryRecord:
     attempt: int = 0
     config: str = ""
     """The digest of the configuration's files with which it was started."""
+    session_seconds: float | None = None
+    """How long Spark keeps the session, and with it the query, while nobody asks; None if unknown."""
+
+    @property
+    def short_session(self) -> float | None:
+        """The seconds, if the query ends when Airflow is away for less than a day."""
+        return None if self.session_seconds is None or self.session_seconds >= LONG_SECONDS else self.session_seconds
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "QueryRecord":

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright.sync_api import sync_playwright
 
+from devstack.machine import ensure_chromium, find_chromium
 from devstack.spark import SparkServer
 from sluice.airflow.query_trigger import QueryWatch
 from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState, QueryStop
@@ -111,6 +113,7 @@ def test_windows_are_applied_by_a_query_that_others_find_and_end(query: Query, s
     assert query.rig.differences() == {}
     assert query.asks() == "active"
     assert query.state.begun and query.state.runs
+    assert query.record.session_seconds == 60 * 86_400, "as our own servers are set"
     assert ports_of_sessions(query.rig) <= ports_of(spark), "rows pass through executors alone"
     other = replace(query.record, query="", run="")
     assert apply_query.look(query.endpoint, other)[0] == "active", "found by its session alone"
@@ -187,11 +190,21 @@ def test_a_query_whose_session_ends_is_found_to_be_lost_and_its_lease_is_free(qu
 
 @pytest.mark.long
 def test_the_page_of_streaming_queries_names_the_pair_and_nothing_shows_a_password(
-    query: Query, spark: SparkServer
+    query: Query, spark: SparkServer, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
+    """With `--pictures docs/img` its picture replaces the existing one."""
+    ensure_chromium()
     insert(query.rig, 1)
     query.rig.await_current()
     read = dict(pages(spark.ui_url))
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=options)
+        page = browser.new_page(viewport={"width": 1280, "height": 420})
+        page.goto(f"{spark.ui_url}/StreamingQuery/")
+        assert "sluice DEMO_ -> dr1: apply" in page.locator("#active").inner_text()
+        page.screenshot(path=Path(pytestconfig.option.pictures or tmp_path) / "spark-apply.png")
+        browser.close()
     with urllib.request.urlopen(f"{spark.ui_url}/StreamingQuery/", timeout=60) as answer:
         read["/StreamingQuery/"] = answer.read().decode(errors="replace")
     assert "sluice DEMO_ -&gt; dr1: apply" in read["/StreamingQuery/"]

@@ -5,9 +5,11 @@ Everything is as in production here: the DAG `cdc_apply`, the query on a real Sp
 """
 
 import contextlib
+import os
 import re
 import shutil
 import signal
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ from sluice.pair import Pair
 from spark_jobs import apply_query
 from spark_jobs.apply_query import SparkAway
 from spark_jobs.endpoint import Endpoint
+from spark_jobs.server import FEWEST_SLOTS, SLOTS_A_CORE
 from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Point
@@ -37,15 +40,20 @@ from tests.scenarios.faults.reader import PostgresReader
 from tests.scenarios.faults.writer import HistoryWriter
 from workload import tables
 from workload.faults.freezer import Freezer
+from workload.faults.proxy import Proxy
 from workload.writer import BULK, SHORT, SLOW, TABLE_DDL
 
 SEED = 1
 TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
 """How the process of a task is called; those that wait for one bear the executor's name."""
 SLOT = "audit"
+SLOTS_SECONDS = 300
+"""How long the work of others would take."""
 SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis", "spark")
 DRIVER, FROZEN, SESSION = "the worker of the apply", "the worker of the apply, frozen", "the session of the apply"
-OF_SPARK = (DRIVER, FROZEN, SESSION, "spark")
+SLOTS, NETWORK = "no free slot in Spark", "no way to Spark's endpoint"
+FROZEN_AIRFLOW, KILLED_AIRFLOW = "all of Airflow, frozen", "all of Airflow, killed"
+OF_SPARK = (DRIVER, FROZEN, SESSION, "spark", SLOTS, NETWORK)
 """What strikes the apply itself: each twice."""
 AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
@@ -163,8 +171,11 @@ def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
 
 def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
     """Strikes everything at least once, in an order of the seed; waits for new changes after each."""
-    strikes = [*SERVICES, *OF_SPARK, DRIVER, FROZEN, SESSION, "task", "all of Airflow"]
+    strikes = [*SERVICES, *OF_SPARK, *OF_SPARK, "task", *(FROZEN_AIRFLOW, KILLED_AIRFLOW) * 2]
+    strikes.remove("spark")  # it is one of the services, too
     chance.shuffle(strikes)
+    way = Proxy(stack.services.spark.port)
+    point_to(stack, way.port)
     for strike in strikes:
         await_arrival(applied, strike)
         time.sleep(chance.uniform(0.0, 1.0))
@@ -173,8 +184,14 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
             stack.await_running(strike, 180, after=killed)
         elif strike == "task":
             kill_task(stack)
-        elif strike == "all of Airflow":
+        elif strike == FROZEN_AIRFLOW:
             freeze_airflow(stack, applied)
+        elif strike == KILLED_AIRFLOW:
+            kill_airflow(stack, applied)
+        elif strike == SLOTS:
+            take_all_slots(stack, applied)
+        elif strike == NETWORK:
+            cut_off(way, applied)
         elif strike == FROZEN:
             freeze_worker(stack, applied)
         elif strike == SESSION:
@@ -182,6 +199,8 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
         else:
             worker().send(signal.SIGKILL)
     await_arrival(applied, "the last strike")
+    point_to(stack, stack.services.spark.port)
+    way.close()
 
 
 def await_arrival(applied: Callable[[], object], before: str) -> None:
@@ -220,6 +239,58 @@ def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
         await_arrival(applied, "Airflow goes on")
     finally:
         freezer.thaw_all()
+
+
+def kill_airflow(stack: Stack, applied: Callable[[], object]) -> None:
+    """SIGKILL to all its components at once; changes arrive before any of them is back."""
+    mains = {service: stack.await_running(service).process for service in AIRFLOW}
+    for process in components(stack, *AIRFLOW):
+        process.send(signal.SIGKILL)
+    await_arrival(applied, "Airflow is back")
+    for service, process in mains.items():
+        stack.await_running(service, 180, after=process)
+
+
+def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
+    """Work of others takes every slot, then the apply ends: it goes on as a process, and returns to Spark."""
+    from pyspark.sql.connect.session import SparkSession
+
+    other = SparkSession.builder.remote(stack.services.spark.server.url).create()
+    slots = max(FEWEST_SLOTS, SLOTS_A_CORE * len(os.sched_getaffinity(0)))
+    sleep = f"java_method('java.lang.Thread', 'sleep', {1000 * SLOTS_SECONDS}L)"
+    threading.Thread(target=quietly(other.range(0, slots, 1, slots).selectExpr(sleep).collect), daemon=True).start()
+    end_session(stack)
+    try:
+        await_arrival(applied, "a slot is free")
+    finally:
+        quietly(other.interruptAll)()
+        quietly(other.stop)()
+
+
+def cut_off(way: Proxy, applied: Callable[[], object]) -> None:
+    """The endpoint cannot be reached for a while: the query goes on."""
+    way.stall()
+    way.cut()
+    try:
+        await_arrival(applied, "there is a way to Spark")
+    finally:
+        way.heal()
+
+
+def point_to(stack: Stack, port: int) -> None:
+    """Lets Airflow reach Spark's endpoint at that port."""
+    entry = {"connection_id": "spark_default", "conn_type": "spark_connect", "port": port}
+    stack.airflow.api().call("PATCH", "connections/spark_default?update_mask=port", entry)
+
+
+def quietly(call: Callable[[], object]) -> Callable[[], None]:
+    """The call without its error."""
+
+    def called() -> None:
+        with contextlib.suppress(Exception):
+            call()
+
+    return called
 
 
 def freeze_worker(stack: Stack, applied: Callable[[], object]) -> None:

@@ -22,7 +22,9 @@ from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
 from sluice.pair import ConnectionsOutdated
 from sluice.vendors.postgres.connection import connect
 from spark_jobs import load
+from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -95,6 +97,41 @@ class AfterTurns(ThreadExecutor):
         if self._left == 0:
             self._act()
         return super().map(task, parts, what)
+
+
+class Full(ThreadExecutor):
+    """Has no free slot until `free` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+        self.waits = "Spark at sc://spark:15002 runs nothing of it: all slots are taken"
+
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        self.free.wait()
+        self.waits = ""
+        return super().map(task, parts, what)
+
+
+def test_a_load_that_gets_no_slot_says_so_on_the_slave_until_it_has_one(
+    pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(load, "TICK_SECONDS", 0.02)
+    pair = pair_of()
+    pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")
+    pair.master.execute("INSERT INTO public.orders SELECT generate_series(1, 1000)")
+    update, executor = pair.update(), Full()
+    pair.prepare(update)
+    begins = f"Initial update {update.update_id}"
+    loading = Background(lambda: load.load_through_outages(update, executor, threading.Event(), load.stores(update)))
+    try:
+        until(lambda: pair.checkpoint.message == f"{begins} waits: {executor.waits}")
+    finally:
+        executor.free.set()
+    assert loading.end() is None
+    assert pair.checkpoint.message == f"{begins} is loading"
+    pair.assert_equal()
 
 
 @pytest.fixture

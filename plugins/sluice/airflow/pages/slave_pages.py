@@ -116,6 +116,8 @@ class ShownJob:
     attempt: int
     place: str
     """Where it runs; empty for a process."""
+    short_session: float | None
+    """The seconds without Airflow after which Spark ends it, if that is less than a day."""
 
 
 def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str]:
@@ -124,7 +126,8 @@ def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str
         job = applies.last(prefix, slave)
         if job is None:
             return None, [], ""
-        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, getattr(job, "place", ""))
+        place, short = ("", None) if isinstance(job, Job) else (job.place, job.record.short_session)
+        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, place, short)
         if isinstance(job, Job):
             return shown, log_tail(job), applies.of_pair(prefix, slave).state().why_process
         return shown, job.last_lines(LOG_LINES), ""
