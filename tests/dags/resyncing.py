@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
 
 from sluice.model.connection import ConnectionInfo
 from tests.airflow_connections import connect_airflow
@@ -36,12 +37,18 @@ def pair(
     made.close()
 
 
+def dag_of(file: str) -> DAG:
+    """The DAG of a file in `dags`. Parsing all of them takes longer than most tests."""
+    return DagBag(str(DAGS / f"{file}.py")).dags[file]
+
+
 def run(*, approve: bool = False, **params: Any) -> tuple[str, dict[str, str]]:
     """Returns the state of the run and of each task; mapped ones together. `approve`: the run waits for nobody's
     approval."""
-    dag = DagBag(str(DAGS)).dags["resync"]
     marked = "approve_repair" if approve else None
-    found = dag.test(run_conf=params, logical_date=datetime.now(UTC), use_executor=False, mark_success_pattern=marked)
+    found = dag_of("resync").test(
+        run_conf=params, logical_date=datetime.now(UTC), use_executor=False, mark_success_pattern=marked
+    )
     states: dict[str, set[str]] = {}
     for ti in found.get_task_instances():
         states.setdefault(ti.task_id, set()).add(str(ti.state))

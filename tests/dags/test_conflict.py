@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from fastapi.testclient import TestClient
 
 from sluice.airflow import applies
@@ -14,7 +13,7 @@ from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.status import Status
 from sluice.model.names import Prefix
-from tests.dags.resyncing import DAGS, pair
+from tests.dags.resyncing import dag_of, pair
 from tests.dags.test_pages import application
 from tests.rig.loaders import Background
 from tests.rig.rig import Rig
@@ -44,10 +43,8 @@ def test_a_conflict_is_shown_in_the_log_of_the_task_at_the_gate_and_on_the_page(
         pair.master.execute("UPDATE public.people SET name = 'newer', password = %s WHERE id = 7", [PASSWORD])
 
     background = Background(conflict)
-    run = (
-        DagBag(str(DAGS))
-        .dags["cdc_apply"]
-        .test(run_conf={"prefix": "DEMO_", "slave": "dr1"}, logical_date=datetime.now(UTC), use_executor=False)
+    run = dag_of("cdc_apply").test(
+        run_conf={"prefix": "DEMO_", "slave": "dr1"}, logical_date=datetime.now(UTC), use_executor=False
     )
     assert background.end() is None
     assert str(run.state) == "failed"

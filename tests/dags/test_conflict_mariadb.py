@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from fastapi.testclient import TestClient
 
 from sluice.airflow import applies
@@ -18,7 +17,7 @@ from sluice.coordination.status import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from tests.airflow_connections import connect_airflow
-from tests.dags.resyncing import DAGS, TABLES
+from tests.dags.resyncing import TABLES, dag_of
 from tests.dags.test_notify import look
 from tests.dags.test_pages import application
 from tests.rig.loaders import Background
@@ -79,7 +78,7 @@ def test_a_conflict_is_reported_with_table_key_column_and_both_values(
         pair.master.execute("UPDATE public.people SET name = 'newer' WHERE id = 7")
 
     background = Background(conflict)
-    dag = DagBag(str(DAGS)).dags["cdc_apply"]
+    dag = dag_of("cdc_apply")
     conf = {"prefix": "DEMO_", "slave": "dr1"}
     run = dag.test(run_conf=conf, logical_date=datetime.now(UTC), use_executor=False)
     assert background.end() is None

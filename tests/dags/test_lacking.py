@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from sluice import config
@@ -24,7 +23,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.operate.remedies import at_terminal
-from tests.dags.resyncing import DAGS, pair, run
+from tests.dags.resyncing import dag_of, pair, run
 from tests.dags.test_notify import Told, look, told
 from tests.rig.rig import Rig
 
@@ -47,7 +46,7 @@ CHANGES = (
 
 def compare() -> str:
     """Runs the comparison task of housekeeping once."""
-    dag = DagBag(str(DAGS)).dags["housekeeping"]
+    dag = dag_of("housekeeping")
     return str(compare_definitions.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
@@ -268,7 +267,7 @@ def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
         rig.master.execute("SELECT public.demo_ddl_item('DIFFER', 'public', 'people', 'a partition is gone', NULL)")
         rig.await_that(lambda: asked() == 3)
         definition_comparison.compare_and_notify(
-            TaskContext.of_prefix("DEMO_", {"dag": DagBag(str(DAGS)).dags["housekeeping"]}), ["dr1"]
+            TaskContext.of_prefix("DEMO_", {"dag": dag_of("housekeeping")}), ["dr1"]
         )
         assert len(told.notices) == 1, "the index has followed by itself"
         rig.master.execute("CREATE TABLE public.later (id int)")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from sluice.airflow import notify, state_paths
 from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_people
@@ -19,7 +18,7 @@ from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.slave_state import SlaveState
-from tests.dags.resyncing import DAGS, pair, run
+from tests.dags.resyncing import dag_of, pair, run
 from tests.dags.smtp_server import MailServer
 from tests.rig.rig import Rig
 
@@ -55,7 +54,7 @@ class Told:
 
 def look() -> str:
     """Runs the task of housekeeping once."""
-    dag = DagBag(str(DAGS)).dags["housekeeping"]
+    dag = dag_of("housekeeping")
     return str(tell_people.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 

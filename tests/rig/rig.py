@@ -149,10 +149,12 @@ class Rig:
         schema: str = "public",
         interval: float | None = None,
         stage: int = 20_000,
+        installed: bool = False,
     ) -> "Rig":
         """A replication of `tables`, a mapping where something is said of them.
 
-        `master`, `slave` give databases that are there already.
+        `master`, `slave` give databases that are there already. `installed`: the master has the resources, if its
+        account is a superuser and they are in public.
 
         `name`: the slave's. `schema`: of Sluice's own objects on both sides.
         """
@@ -169,7 +171,11 @@ class Rig:
             },
             **({"apply": {"lease": 2.0, "checkpoint_interval": interval, "stage_above": stage}} if interval else {}),
         )
-        infos = {"m": master or database(role=role), "s": slave or database(role=role)}
+        # With the resources there already, installing them is a look at their version.
+        infos = {
+            "m": master or database(role=role, installed=installed and schema == "public" and not role),
+            "s": slave or database(role=role),
+        }
         return cls.between(Pair.of(replication, name, infos), redis_url)
 
     @property
@@ -228,11 +234,14 @@ class Rig:
         for table in self.tables(self.master):
             self.capture_table(table.name, table.schema)
 
-    def capture(self) -> None:
-        """Captures the configured tables, as the DAG's tasks install_resources and reconcile do."""
+    def capture(self, *, again: bool = True) -> None:
+        """Captures the configured tables, as the DAG's tasks install_resources and reconcile do; `again`: also those
+        that are registered."""
         resources.install(self.master, self.pair.prefix, self.replication.master.schema)
+        registry = Registry(self.master, self.pair.prefix, self.replication.master.schema)
         for resolved in self.replication.resolve(catalog.tables(self.master)):
-            self.capture_table(resolved.table.name, resolved.table.schema)
+            if again or not registry.has(resolved.table):
+                self.capture_table(resolved.table.name, resolved.table.schema)
 
     def capture_table(self, table: str, schema: str = "public") -> None:
         """Registers a table, unless it is registered, and creates its triggers."""
@@ -248,7 +257,7 @@ class Rig:
 
     def prepare(self, update: Update) -> None:
         """Runs all steps up to TRANSITION, or, for a part, up to the state loading of its tables."""
-        self.capture()
+        self.capture(again=False)
         steps.begin(update, self.store)
         steps.create_tables(update)
         steps.plan(update, self.store, steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else "")

@@ -27,11 +27,12 @@ def rig(
 
 @pytest.fixture
 def pair_of(database: Database, redis_url: str, tmp_path: Path) -> Iterator[MakePair]:
-    """`pair_of(*tables, **options)` makes a rig whose slave is yet to be loaded: see `Rig.empty`."""
+    """`pair_of(*tables, **options)` makes a rig whose slave is yet to be loaded: see `Rig.empty`. Its master has the
+    resources."""
     made: list[Rig] = []
 
     def make(*tables: str, **options: object) -> Rig:
-        options = {"tables": tables or ("public.*",), **options}
+        options = {"tables": tables or ("public.*",), "installed": True, **options}
         made.append(Rig.empty(database, redis_url, tmp_path / "replications", **options))  # type: ignore[arg-type]
         return made[-1]
 

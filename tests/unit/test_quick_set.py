@@ -19,6 +19,7 @@ WHOLE_WAYS = (
     f"{SCENARIOS}/failover/test_forced.py::test_the_slave_goes_on_with_what_it_has",
     f"{SCENARIOS}/failover/test_killed.py::test_a_guard_that_was_half_released_is_made_again",
     f"{SCENARIOS}/with_airflow/test_detached_apply.py::test_a_query_whose_worker_is_killed_goes_on_in_another_one",
+    f"{SCENARIOS}/with_airflow/test_devstack_airflow.py::test_no_socket_answers_without_credentials",
     f"{SCENARIOS}/verify/test_by_executors.py::"
     "test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_which_table",
     f"{SCENARIOS}/initial_load/test_restart.py::"

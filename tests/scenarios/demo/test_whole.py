@@ -105,6 +105,7 @@ def test_a_demo_proves_that_all_tables_are_equal_and_leaves_nothing_running(ran:
     assert nothing_runs(ran.home)
 
 
+@pytest.mark.long
 def test_no_socket_of_a_demo_answers_without_credentials(ran: Ran) -> None:
     assert ran.watch.answered == []
     # Spark's workers end with their share of the work: those of a small demo do not always last.

@@ -12,6 +12,7 @@ from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.session import SparkExecutor
 from tests.library import command, copied
+from tests.scenarios.demo.sockets import KINDS, Watch
 from tests.stacks import until
 
 
@@ -95,6 +96,15 @@ def test_another_machine_shows_the_status_over_the_api_alone(stack: Stack, tmp_p
         "LEFT_ → eu: not loaded yet. Load it: ./sluice act initiate LEFT_ eu",
         "LEFT_ → us: Airflow has no connection 'nowhere': add it under Admin, Connections.",
     ]
+
+
+def test_no_socket_answers_without_credentials(stack: Stack) -> None:
+    supervisor = stack.status().supervisor
+    assert supervisor is not None
+    wanted = {kind.name for kind in KINDS} - {"Spark's workers"}  # which end with their share of the work
+    with Watch(stack.home, supervisor.pid) as watch:
+        until(lambda: watch.seen >= wanted or watch.answered)
+    assert watch.answered == []
 
 
 @pytest.mark.long
