@@ -157,6 +157,9 @@ def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(
         ):
             pair.master.execute(statement.encode())
         pair.await_that(lambda: _columns(pair, pair.slave) == _columns(pair, pair.master))
+        # A row that is written tells of the change itself; here none is.
+        pair.master.execute("ALTER TABLE public.t ADD COLUMN last int")
+        pair.await_that(lambda: _columns(pair, pair.slave) == _columns(pair, pair.master))
         pair.await_current()
         assert pair.differences() == {}
     assert "found on the master by comparison: 1 changed definition: public.t" in caplog.text
