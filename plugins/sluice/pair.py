@@ -67,9 +67,10 @@ class Pair:
         slave_info = given(config.conn_id)
         slave_info = replace(slave_info, mask=replication.placement(config).patterns(mask))
         master, stream = replication.master, replication.master.stream
+        trusts = master.allow_owner_code
         if stream is None:
-            return Pair(replication, config, given(master.conn_id), slave_info)
-        rows = replace(given(master.conn_id), stream=stream.database) if master.conn_id else None
+            return Pair(replication, config, replace(given(master.conn_id), trusts_owners=trusts), slave_info)
+        rows = replace(given(master.conn_id), stream=stream.database, trusts_owners=trusts) if master.conn_id else None
         return Pair(replication, config, stream, slave_info, rows_info=rows)
 
     def place_of_rows(self) -> ConnectionInfo:

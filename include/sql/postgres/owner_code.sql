@@ -1,6 +1,6 @@
 -- Functions that PostgreSQL may run with the rights of this account when it only plans a query of replicated tables: those
 -- that expressions of indexes, checks, statistics, partition keys and policies call.
--- Called by: the preflight, on the master.
+-- Called by: the preflight; whatever reads rows of the master, before it does.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: quoted name of the table, signature of the function, its owner, quoted; none for functions of superusers and of
 --   this account.

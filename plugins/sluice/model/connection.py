@@ -66,6 +66,8 @@ class ConnectionInfo:
     """The name of the Airflow connection; empty without one."""
     mask: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Patterns of columns whose values errors of this database must not show, see `Mask`."""
+    trusts_owners: bool = field(default=True, compare=False)
+    """Whether tables are read although expressions of them call functions of their owners."""
     stream: str = field(default="", compare=False)
     """The folder of the stream, for a master whose rows are read beside a stream of its redo."""
 
@@ -97,7 +99,7 @@ class ConnectionInfo:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values with the password: only for a channel that nobody else reads."""
-        names = ("vendor", "host", "port", "database", "user", "password", "conn_id", "stream")
+        names = ("vendor", "host", "port", "database", "user", "password", "conn_id", "trusts_owners", "stream")
         return {**{name: getattr(self, name) for name in names}, "options": dict(self.options), "mask": list(self.mask)}
 
     @classmethod

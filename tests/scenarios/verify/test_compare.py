@@ -10,8 +10,10 @@ from sluice.database.digests import Method
 from sluice.model.names import TableName
 from sluice.verify import apply_client
 from sluice.verify.compare import compare
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.pinned_sessions import at_one_position
+from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import Traffic, counts, look
 
@@ -56,6 +58,30 @@ def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(ri
         assert finding.columns == {"v": 3} and finding.looked_at == 3
         assert finding.paused < finding.seconds, "the apply waits for the snapshots alone"
     assert len({finding.position for finding in findings}) == 3
+
+
+def test_a_table_whose_owner_gave_it_code_is_not_compared_and_the_others_are(rig: Callable[..., Rig]) -> None:
+    pair = rig(T + "; CREATE TABLE public.other (id int PRIMARY KEY)")
+    pair.master.execute(FILL.format(rows=10))
+    owner = f"owner_{pair.pair.master_info.database}"[:60]
+    pair.master.execute(
+        f"CREATE ROLE {owner}; GRANT CREATE ON SCHEMA public TO {owner}; ALTER TABLE public.t OWNER TO {owner}; "
+        f"SET ROLE {owner}; CREATE FUNCTION public.code(n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN n; END'; CREATE INDEX planned ON public.t ((id + public.code(1))); RESET ROLE".encode()
+    )
+    try:
+        with pair.apply():
+            pair.await_current()
+            table, other = (TableName("public", name) for name in ("t", "other"))
+            store = redis_store.connect(pair.redis_url)
+            found = compare_table(pair.pair, store, table, CompareOptions())
+            assert found.outcome is Outcome.COULD_NOT_COMPARE
+            assert f"code(bigint) of {owner}" in found.reason and "allow_owner_code" in found.reason
+            assert compare_table(pair.pair, store, other, CompareOptions()).outcome is Outcome.IDENTICAL
+            pair.master.execute("INSERT INTO public.t (id) VALUES (11)")
+            pair.await_current()
+    finally:
+        pair.master.execute(f"DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}".encode())
 
 
 def test_rows_of_a_table_without_a_key_are_counted(rig: Callable[..., Rig]) -> None:

@@ -62,6 +62,8 @@ class PostgresSession(psycopg.Connection[Any]):
     place = "the database"
     mask: tuple[str, ...] = ()
     """Columns whose values no message may show."""
+    trusts_owners = True
+    """As of `ConnectionInfo`."""
     _polling: psycopg.Cursor[Any] | None = None
 
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -179,7 +181,7 @@ def connect(
     except psycopg.Error as error:
         adopt(error, info.place)
         raise
-    connection.place, connection.mask = info.place, info.mask
+    connection.place, connection.mask, connection.trusts_owners = info.place, info.mask, info.trusts_owners
     try:
         connection.execute(ensure_settings(settings).encode())
         connection.autocommit = autocommit

@@ -20,6 +20,7 @@ from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.key_order import typed, value_text
+from sluice.vendors.postgres.source import owner_code
 
 FETCHED_ROWS = 5_000
 
@@ -58,6 +59,7 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
     """Checks a condition. Raises `SelectionInvalid` where this database refuses it, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
+    owner_code.expect_none(connection, table)
     with _evaluating(where, table, place), connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         try:

@@ -8,6 +8,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.key_order import value_text
+from sluice.vendors.postgres.source import owner_code
 
 # Literals without a type are of the column's: dates, times and numbers write infinity alike.
 _CONDITIONS = {
@@ -33,6 +34,7 @@ def example(
     ]
     if not checks:
         return None
+    owner_code.expect_none(connection, table.table)
     either = " OR ".join(condition for _, _, condition in checks)
     which = ", ".join(f"coalesce({condition}, false)" for _, _, condition in checks)
     keys = "".join(f", {value_text(column.type, f't.{quoted(column.name)}')}" for column in table.key)

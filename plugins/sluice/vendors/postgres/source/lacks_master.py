@@ -25,7 +25,7 @@ from sluice.vendors.postgres.lacks import (
     sequences_lack,
 )
 from sluice.vendors.postgres.privileges import Account, Relation
-from sluice.vendors.postgres.source import resources, schema_diff
+from sluice.vendors.postgres.source import owner_code, resources, schema_diff
 
 _FOR_TABLES = {
     "SELECT": "initial updates and verification read the tables",
@@ -105,22 +105,19 @@ class _Master:
 
     def _of_owners(self) -> Iterator[Lack]:
         """Functions of the tables' owners that loads and verification could be made to run."""
-        statement = sql_files.render("postgres", "owner_code")
-        rows = self.connection.execute(statement, catalog.pairs(self.tables)).fetchall()
         found: dict[tuple[str, str], list[str]] = {}
-        for table, function, owner in rows:
+        for table, function, owner in owner_code.calls(self.connection, self.tables):
             found.setdefault((function, owner), []).append(table)
         allowed = self.replication.master.allow_owner_code
         for (function, owner), tables in found.items():
             yield lack(
                 f"expressions of {listed(tables)} without {function} of {owner}",
-                f"an index, check, statistics object, policy or partition key calls it, so that {owner} can make loads "
+                f"{owner_code.WHERE_CALLED} calls it, so that {owner} can make loads "
                 f"and verification run it with the rights of {self.account.role}, which reads all replicated tables"
                 + (" (allowed by allow_owner_code)" if allowed else ""),
                 None,
                 Severity.NOTE if allowed else Severity.ERROR,
-                remedy="Drop what calls it, let an administrator own the function, or say allow_owner_code: true for "
-                "the master if you trust this owner.",
+                remedy=owner_code.REMEDY,
             )
 
     def _of_resources(self) -> Iterator[Lack]:

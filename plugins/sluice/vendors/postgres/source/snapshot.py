@@ -15,7 +15,7 @@ from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source import owner_code, position
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits behind DDL that itself waits for the application."""
@@ -74,6 +74,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
     Also raises `SnapshotGone` where the table was emptied, rewritten or altered since, because the rows are not those
     of that snapshot. The rows are read without columns that were added since.
     """
+    owner_code.expect_none(connection, table.table)  # now: the snapshot may be older
     try:
         begin(connection, exported)
     except (
@@ -122,9 +123,11 @@ def _lock_table(connection: Session, table: TableShape, seconds: float | None) -
 
 
 def lock(connection: Session, table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
-    """Locks the table as weakly as by a SELECT. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
+    """Locks the table as weakly as by a SELECT, before it is read. Raises psycopg's `LockNotAvailable`,
+    `UndefinedTable`; `OwnerCode`."""
     connection.execute(f"SET LOCAL lock_timeout = '{timeout}'")
     connection.execute(f"LOCK TABLE {catalog.only(table)} IN ACCESS SHARE MODE".encode())
+    owner_code.expect_none(connection, table.table)
 
 
 def whole(connection: Session, table: TableName) -> bool:
