@@ -16,7 +16,7 @@ from sluice.model.position import Position
 from sluice.model.schema_definitions import Definition, Difference
 from sluice.model.slave_state import SlaveState
 from sluice.model.window import Window
-from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
+from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_locks
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
@@ -53,7 +53,7 @@ class FailoverStore:
         """Makes the table where it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
         if not self.exists():
             with self.connection.transaction():
-                self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
+                session_locks.lock_transaction(self.connection, "slave resources")
                 own_schema.secure(self.connection, self._own)
                 self.connection.execute(sql_files.render("postgres", "slave_resources_failover", **self._names))
 

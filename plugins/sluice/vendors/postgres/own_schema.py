@@ -17,7 +17,7 @@ from sluice.errors import Terminal
 from sluice.model.lack import MASTER, Lack, slave_side
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
-from sluice.vendors.postgres import privileges
+from sluice.vendors.postgres import privileges, session_locks
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import lack, listed, of_foreign, schema_lack
 
@@ -173,7 +173,7 @@ def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> Non
     try:
         with connection.transaction():
             # Two sessions may create it at the same time.
-            connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice schema'))")
+            session_locks.lock_transaction(connection, "schema")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
         lack = schema_lack(privileges.role(connection), absent, "Sluice's own objects are made there")

@@ -1,18 +1,12 @@
 """Settings of sessions that apply to a PostgreSQL slave."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
 import psycopg
 
-from sluice import sql_files
-from sluice.database.errors import DatabaseError
 from sluice.database.session import Session
 from sluice.vendors.postgres.connection import literal, native, quoted
 
 GRANTABLE_SETTINGS = 150000
 """From this version on a superuser can grant the right to set a parameter."""
-NAMED_LOCK_SECONDS = 5.0
 ORIGIN = "sluice.origin"
 """A setting; where it is not empty, capture triggers record nothing, so that replication does not loop."""
 
@@ -76,19 +70,6 @@ def _silenced(connection: Session, statement: str) -> bool:
 def limit_lock_waits(connection: Session, seconds: float) -> None:
     """Within the transaction, statements that wait longer for a lock raise `LockNotAvailable`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
-
-
-@contextmanager
-def named_lock(connection: Session, name: str) -> Iterator[None]:
-    """As of `Sessions.named_lock`."""
-    with connection.transaction():
-        limit_lock_waits(connection, NAMED_LOCK_SECONDS)
-        connection.execute(sql_files.render("postgres", "named_lock"), {"name": name})
-    try:
-        yield
-    finally:
-        with suppress(DatabaseError), connection.transaction():  # a lost session holds no lock
-            connection.execute(sql_files.render("postgres", "named_unlock"), {"name": name})
 
 
 def be_durable(connection: Session) -> None:

@@ -6,13 +6,13 @@ from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.connection import PostgresSession, end_with_client
+from sluice.vendors.postgres.session_locks import named_lock
 from sluice.vendors.postgres.session_settings import (
     allow_silence,
     be_durable,
     begin_applying,
     limit_lock_waits,
     may_silence,
-    named_lock,
     origin,
 )
 from sluice.vendors.postgres.watchdog import begin_reading, cut, end_when_idle, interrupt, waiters

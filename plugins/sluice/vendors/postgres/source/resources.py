@@ -15,7 +15,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import own_schema
+from sluice.vendors.postgres import own_schema, session_locks
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
@@ -165,7 +165,7 @@ def require(connection: Session, prefix: Prefix, schema: str) -> None:
 
 def lock(connection: Session, prefix: Prefix, schema: str) -> None:
     """Locks the prefix against other installers until the transaction ends."""
-    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
+    session_locks.lock_transaction(connection, f"install {schema}.{prefix.lower}")
 
 
 def version() -> int:

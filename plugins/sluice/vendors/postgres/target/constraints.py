@@ -337,12 +337,16 @@ def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[st
     return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition(wanted)} NOT VALID", validate]
 
 
-def run_with_retries(connection: Session, statement: str) -> None:
-    """Runs DDL that needs a strong lock: waits for it only briefly, so that the apply goes on, and tries again."""
+def run_with_retries(connection: Session, statement: str, prepare: Callable[[], None] = lambda: None) -> None:
+    """Runs DDL that needs a strong lock: waits for it only briefly, so that the apply goes on, and tries again.
+
+    `prepare`: what runs before it, in its transaction.
+    """
     for left in range(TRIES, -1, -1):
         try:
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+                prepare()
                 connection.execute(statement.encode())
             return
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):

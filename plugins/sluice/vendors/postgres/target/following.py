@@ -6,6 +6,7 @@ and then validated, and a statement that needs a strong lock gives up soon and i
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 
@@ -17,16 +18,13 @@ from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
-from sluice.vendors.postgres import comments, domains, sequences, views
+from sluice.vendors.postgres import comments, domains, sequences, session_locks, views
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.target import constraints
 
 kinds = frozenset(DefinedKind)
-
-_IN_TURN = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('sluice domains'))"
-"""Before a statement that changes a domain: the server locks none, and of two at once the second one fails."""
 
 
 def present(connection: Session, tables: Sequence[TableName]) -> list[Described | Defined]:
@@ -78,7 +76,8 @@ def drop_at_once(connection: Session, defined: Defined) -> None:
     """See `Following`."""
     connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
     text = drop_statement(connection, defined).replace("DROP INDEX CONCURRENTLY", "DROP INDEX", 1)
-    connection.execute(_in_turn(defined.kind, text).encode())
+    _await_turn(connection, defined.kind)
+    connection.execute(text.encode())
 
 
 def rename(connection: Session, defined: Defined, name: str) -> None:
@@ -152,7 +151,8 @@ def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool
         if connection.execute(exists.encode()).fetchone() != (True,):
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
-                connection.execute(_in_turn(DefinedKind.DOMAINS, f"{statement(wanted)} NOT VALID").encode())
+                _await_turn(connection, DefinedKind.DOMAINS)
+                connection.execute(f"{statement(wanted)} NOT VALID".encode())
                 # NOT VALID: the check has not run yet, and is examined before any value is checked.
                 reason = Examiner(connection, trusted=trusted).types([domain])
                 if reason:
@@ -161,11 +161,13 @@ def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool
 
 
 def _run(connection: Session, kind: DefinedKind, text: str) -> None:
-    constraints.run_with_retries(connection, _in_turn(kind, text))
+    constraints.run_with_retries(connection, text, partial(_await_turn, connection, kind))
 
 
-def _in_turn(kind: DefinedKind, text: str) -> str:
-    return f"{_IN_TURN}; {text}" if kind is DefinedKind.DOMAINS else text
+def _await_turn(connection: Session, kind: DefinedKind) -> None:
+    """In the transaction that changes a domain: the server locks none, and of two at once the second one fails."""
+    if kind is DefinedKind.DOMAINS:
+        session_locks.lock_transaction(connection, "domains")
 
 
 def _require(done: Completed) -> None:

@@ -2,52 +2,56 @@
 
 from sluice import sql_files
 from sluice.database.control import LoadRuns
+from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
 from sluice.model.names import Prefix
+from sluice.vendors.postgres import session_locks
 from sluice.vendors.postgres.connection import application_name
-from sluice.vendors.postgres.session_settings import limit_lock_waits
+
+NO_CLAIMS_SECONDS = 10
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
     """Takes the lock of the slave's load, for as long as this session lives. Raises `LoadRuns`."""
-    values = {"key": f"sluice load {prefix} {slave}"}
-    got = connection.execute(sql_files.render("postgres", "update_lock"), values).fetchone()
-    if not (got and got[0]):
-        holder = connection.execute(sql_files.render("postgres", "update_lock_holder"), values).fetchone()
-        raise LoadRuns(slave, str(holder[0]) if holder else "it has just ended")
+    name = f"load {prefix} {slave}"
+    if not session_locks.take(connection, name):
+        holders = session_locks.holders(connection, name)
+        raise LoadRuns(slave, holders[0] if holders else "it has just ended")
 
 
 def hold(connection: Session, job: str) -> None:
     """Lets the job's loaders claim blocks, for as long as this session lives or until `let_go`."""
-    connection.execute(sql_files.render("postgres", "named_lock"), {"name": _job_lock(job)})
+    session_locks.take(connection, _of_job(job))
 
 
 def let_go(connection: Session, job: str) -> None:
     """Ends that: the job's loaders may claim no more blocks."""
-    connection.execute(sql_files.render("postgres", "named_unlock"), {"name": _job_lock(job)})
-
-
-def _job_lock(job: str) -> str:
-    """The name of the lock that `load_claiming` checks."""
-    return f"sluice load job {job}"
+    session_locks.release(connection, _of_job(job))
 
 
 def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
-    """First in the transaction of a claim: whether the loader's job still lives."""
-    values = {"claims": f"{prefix} {slave}", "job": job}
-    row = connection.execute(sql_files.render("postgres", "load_claiming"), values).fetchone()
-    return bool(row and row[0])
+    """First in the transaction of a claim: whether the loader's job still lives.
+
+    Raises `LockNotAvailable` while a job allows no claims.
+    """
+    session_locks.mark(connection, _claims(prefix, slave))
+    if holders := session_locks.holders(connection, _no_claims(prefix, slave)):
+        raise LockNotAvailable(f"no block can be claimed just now: {holders[0]} gives begun ones back")
+    return bool(session_locks.holders(connection, _of_job(job)))
 
 
 def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
     """In the transaction of a claim: makes other claims wait until it ends, so that limits on reading hold."""
-    connection.execute(sql_files.render("postgres", "load_claims_in_turn"), {"claims": f"{prefix} {slave}"})
+    session_locks.lock_transaction(connection, f"load limits {prefix} {slave}")
 
 
 def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
     """In a transaction: waits for running claims, and allows none until it ends."""
-    limit_lock_waits(connection, 10)
-    connection.execute(sql_files.render("postgres", "load_no_claims"), {"claims": f"{prefix} {slave}"})
+    claims = _claims(prefix, slave)
+    session_locks.mark(connection, _no_claims(prefix, slave))
+    session_locks.await_lock(
+        connection, claims, lambda: not session_locks.holders(connection, claims), NO_CLAIMS_SECONDS
+    )
 
 
 def end_sessions(connection: Session, application: str) -> int:
@@ -59,3 +63,18 @@ def end_sessions(connection: Session, application: str) -> int:
         sql_files.render("postgres", "sessions_end"), {"application": application_name(application)}
     ).fetchone()
     return int(row[0]) if row else 0
+
+
+def _of_job(job: str) -> str:
+    """The lock that a live job has."""
+    return f"load job {job}"
+
+
+def _claims(prefix: Prefix, slave: str) -> str:
+    """The mark of all running claims."""
+    return f"load claims {prefix} {slave}"
+
+
+def _no_claims(prefix: Prefix, slave: str) -> str:
+    """The mark of a job that allows none."""
+    return f"no load claims {prefix} {slave}"
