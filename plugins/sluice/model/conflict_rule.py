@@ -15,6 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from sluice.model.change import Action, RowChange
+from sluice.model.mask import quoted_text
 from sluice.model.names import TableName
 from sluice.user_function import FunctionMissing, imported, in_one_line
 
@@ -110,7 +111,7 @@ def _of_exit(name: str, master_row: Row | None, slave_row: Row | None) -> Winner
     except FunctionMissing as missing:
         raise Undecidable(str(missing)) from missing
     except (Exception, SystemExit) as error:
-        raise Undecidable(f"{name} fails: {in_one_line(error)}") from error
+        raise Undecidable(f"{name} fails: {quoted_text(in_one_line(error))}") from error
     if answer not in tuple(Winner):
         raise Undecidable(f"{name} gives {answer!r}, and neither 'master' nor 'slave'")
     return Winner(str(answer))

@@ -8,8 +8,19 @@ from fnmatch import fnmatchcase
 from sluice.model.names import TableName
 
 HIDDEN = "•••"
+QUOTED = re.compile("“[^”]*(?:”|$)")
+"""What `quoted_text` made, also where a message was cut."""
+_STRAIGHT = str.maketrans("“”", '""')
 SECRET = re.compile(r"pass(wor[dt]|wd|phrase)|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
 """Columns that are hidden in any configuration."""
+
+
+def quoted_text(text: str) -> str:
+    """A text of a server or of somebody's code, in curly quotes, for a message.
+
+    It can hold values of rows in any form, so all of it is hidden from people who may not see values.
+    """
+    return f"“{text.translate(_STRAIGHT).rstrip('.')}”"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.model.mask import quoted_text
 from sluice.transform.engine import TEXT
 from sluice.user_function import imported, in_one_line
 
@@ -57,7 +58,7 @@ class UserExit:
             self._function = self._function or imported(self.name)
             answer = self._function(pa.table({**columns, ROW: numbers, ACTION: actions}))
         except (Exception, SystemExit) as error:
-            raise ExitRefused(in_one_line(error), error) from error
+            raise ExitRefused(quoted_text(in_one_line(error)), error) from error
         if not isinstance(answer, pa.Table):
             raise ExitRefused(f"it gives {type(answer).__name__}, and not a pyarrow.Table")
         return _checked(answer, columns, len(actions), key)

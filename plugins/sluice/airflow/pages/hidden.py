@@ -1,6 +1,7 @@
 """Hides values of rows in everything that the monitor shows to people who may not see them. Pure.
 
-Messages of an apply name the conflicting row, and a server's own messages quote values. The patterns here cover both.
+A server's own texts can hold any value: messages have them in curly quotes (`sluice.model.mask.quoted_text`), and all
+of such a text is hidden. Messages of Sluice itself name the conflicting row, in forms that the patterns here know.
 `sluice.airflow.pages.databases.images` hides the images of rejects.
 """
 
@@ -15,7 +16,7 @@ from sluice.airflow.pages.known import Gathered
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
 from sluice.coordination.verification_log import LastComparison
 from sluice.model.apply_status import ApplyStatus
-from sluice.model.mask import HIDDEN
+from sluice.model.mask import HIDDEN, QUOTED
 from sluice.model.names import Prefix
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -34,6 +35,7 @@ _TEXTS = ("activity", "message", "configuration")
 
 def without_values(text: str) -> str:
     """The message with values of rows hidden."""
+    text = QUOTED.sub(f"“{HIDDEN}”", text)
     for pattern, shown in _VALUES:
         text = pattern.sub(shown, text)
     return text

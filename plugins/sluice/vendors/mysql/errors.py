@@ -21,6 +21,7 @@ from sluice.database.errors import (
     UndefinedTable,
     UniqueViolation,
 )
+from sluice.model.mask import quoted_text
 
 KINDS: dict[int, type[DatabaseError]] = {
     # The server is not there, or takes nobody just now.
@@ -83,6 +84,9 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
     """Sluice's error for one of the driver. `place` names the server, `more` ends the message."""
     number, text = number_of(error), text_of(error)
     kind = kind_of(error)
+    if kind is not LoginRefused and number and not 2000 <= number < 3000 and not isinstance(error, DatabaseError):
+        # The server's, also of a trigger's SIGNAL, which can have any number.
+        text = quoted_text(text)
     if kind in (DatabaseRefused, LoginRefused):
         message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}{_hidden(number, text)}"
     elif kind is ServerUnproved:

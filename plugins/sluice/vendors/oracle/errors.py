@@ -21,6 +21,7 @@ from sluice.database.errors import (
     UndefinedTable,
     UniqueViolation,
 )
+from sluice.model.mask import quoted_text
 
 _UNREACHABLE = "ORA-28 ORA-1012 ORA-1033 ORA-1034 ORA-1089 ORA-1090 ORA-1092 ORA-2396 ORA-3113 ORA-3114 ORA-3135 \
 ORA-12170 ORA-12505 ORA-12514 ORA-12516 ORA-12518 ORA-12519 ORA-12520 ORA-12528 ORA-12537 ORA-12541 ORA-12545 \
@@ -121,6 +122,8 @@ def converted(error: BaseException, place: str) -> DatabaseError:
 def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseError:
     """The error of a code. `lost`: the connection is."""
     kind = KINDS.get(code, DatabaseUnreachable if lost else StatementFailed)
+    if code.startswith("ORA-") and kind not in (LoginRefused, DatabaseUnreachable):
+        text = f"{quoted_text(text)} ({code})"
     if kind in (DatabaseRefused, LoginRefused):
         message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
     elif kind is ServerUnproved:

@@ -25,7 +25,7 @@ from sluice.database.errors import (
     UniqueViolation,
 )
 from sluice.errors import SluiceError
-from sluice.model.mask import SECRET
+from sluice.model.mask import SECRET, quoted_text
 from sluice.paths import PROGRAM
 
 _CHECK_CONNECTION = "Check user, password and database of the connection, and pg_hba.conf of the server."
@@ -132,13 +132,16 @@ def _kind_and_message(error: BaseException, place: str) -> tuple[type[DatabaseEr
         return StatementInterrupted, f"{place}: {_sentence(text)} {remedy}"
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_function in _CONCURRENT_WRITES:
         return Contended, f"{place}: {text}"
-    return _KINDS.get(code, StatementFailed), f"{place}: {text} (SQLSTATE {sqlstate or 'none'})"
+    code_shown = "" if text.startswith("“") else f" (SQLSTATE {sqlstate or 'none'})"
+    return _KINDS.get(code, StatementFailed), f"{place}: {text}{code_shown}"
 
 
 _PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
 """The part of a statement that PostgreSQL shows below its message, with a caret."""
 
 
+_WITHOUT_VALUES = ("08", "25", "28", "3D", "40", "42501", "53", "55", "57", "58")
+"""Classes of SQLSTATEs of errors about the server, its sessions and privileges."""
 _OF_ROWS = ("21", "22", "23", "2F", "38", "39", "44", "45", "P0")
 """Classes of SQLSTATEs of errors that values in rows cause; their texts quote these values."""
 
@@ -150,7 +153,8 @@ def of_rows(error: psycopg.Error) -> bool:
 
 def in_one_line(error: BaseException) -> str:
     """The text of an error in one line. For a server's error, its parts by name, without the quoted statement and the
-    caret under it, which have no meaning elsewhere. If it may quote a masked column, only its place."""
+    caret under it, which have no meaning elsewhere. If it may quote a masked column, only its place. If it may quote
+    any value of a row, in the quotes of `quoted_text`, with its SQLSTATE."""
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or not diag.message_primary:
         return " ".join(_PIECE.sub("", str(error)).split()) or type(error).__name__
@@ -163,14 +167,23 @@ def in_one_line(error: BaseException) -> str:
             return reason(error, hidden=True)
     more = {"DETAIL": diag.message_detail, "HINT": diag.message_hint, "CONTEXT": diag.context}
     parts = [diag.message_primary, *(f"{name}: {text}" for name, text in more.items() if text)]
-    return " ".join(" ".join(parts).split())
+    text = " ".join(" ".join(parts).split())
+    # Code of an application can raise any SQLSTATE; then there is a context.
+    if (error.sqlstate or "").startswith(_WITHOUT_VALUES) and not diag.context:
+        return text
+    return _quoted(error, text)
+
+
+def _quoted(error: psycopg.Error, text: str) -> str:
+    return f"{quoted_text(text)} (SQLSTATE {error.sqlstate or 'none'})"
 
 
 def reason(error: psycopg.Error, *, hidden: bool) -> str:
     """The server's message about a refused row; with `hidden`, only its place and kind."""
     diag = error.diag
     if not hidden:
-        return (diag.message_primary or str(error)) + (f" ({diag.message_detail})" if diag.message_detail else "")
+        detail = f" ({diag.message_detail})" if diag.message_detail else ""
+        return _quoted(error, (diag.message_primary or str(error)) + detail)
     places = {"table": diag.table_name, "column": diag.column_name, "constraint": diag.constraint_name}
     where = "".join(f", {word} {name!r}" for word, name in places.items() if name)
     return (

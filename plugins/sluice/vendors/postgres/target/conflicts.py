@@ -33,9 +33,7 @@ def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -
     if not (diag.schema_name and diag.table_name and diag.constraint_name):
         return None
     table = TableName(diag.schema_name, diag.table_name)
-    text = diag.message_detail or diag.message_primary or str(error)
-    if hides(table):
-        text = reason(error, hidden=True)
+    text = reason(error, hidden=hides(table))
     constraint = quoted(diag.schema_name, diag.constraint_name)
     unique = error.sqlstate != "23503"
     return CommitRefused(table, constraint, expected[error.sqlstate], text.rstrip("."), unique=unique)

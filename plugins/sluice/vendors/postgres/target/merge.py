@@ -348,7 +348,7 @@ class Merger:
 
     def _reason(self, step: MergeStep, error: psycopg.Error) -> str:
         """The server's reason, without values where columns are masked."""
-        return errors.reason(error, hidden=True) if step.target.hidden else error.diag.message_primary or str(error)
+        return errors.reason(error, hidden=bool(step.target.hidden))
 
     def _drift(self, step: MergeStep, count: int) -> Drift:
         """Finds the row that differs, after everything was undone."""

@@ -239,7 +239,7 @@ def copy_text(rows: pa.Table) -> memoryview:
 
 def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> ValueUnfit:
     """The value that a COPY failed at: the server's error names line and column."""
-    reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
+    reason = server_reason(error, hidden=bool(target.hidden))
     match = _CONTEXT.search(error.diag.context or "")
     if match is None:
         return ValueUnfit(target.table, reason, column=error.diag.column_name)
