@@ -45,7 +45,10 @@ _OF_JVM = (
 )
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*(\d+)\s*\]")
 """Workers that live and die with the server; the number is the memory of each, in MB."""
-_HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
+_HIDDEN = (
+    "AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS",
+    "AWS_ACCESS_KEY", "AWS_SECRET", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+)  # fmt: skip
 """Prefixes of environment variables that a server does not inherit: it does not need them, or they have secrets."""
 
 DEFAULTS = {

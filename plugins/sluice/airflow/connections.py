@@ -1,6 +1,8 @@
 """Converts Airflow's connections to what the services need. Passwords go nowhere else from here."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
@@ -67,7 +69,12 @@ async def info_async(conn_id: str, vendor: str) -> ConnectionInfo:
 def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
     if vendor not in names():
         raise UnknownVendor(vendor)
-    return converted(connection, extra, conn_id, vendor)
+    made = converted(connection, extra, conn_id, vendor)
+    authorities = os.environ.get("PGSSLROOTCERT")
+    if not authorities or "sslrootcert" in made.options or made.vendor != "postgres":
+        return made
+    # What connects in a job or an executor has another environment.
+    return replace(made, options={**made.options, "sslrootcert": authorities})
 
 
 def spark_pages() -> str:
@@ -135,7 +142,8 @@ def _connect_url(connection: Connection) -> str:
 def s3(conn_id: str | None, used_for: str) -> S3Access:
     """Access to S3 from a connection of type `aws`; without one, boto3 finds its own credentials.
 
-    Extras: `endpoint_url`, `region_name`, `aws_session_token`. Raises as `info` does.
+    Extras: `endpoint_url`, `region_name`, `aws_session_token`, and `verify`, the file of the authorities that certify
+    the endpoint. Raises as `info` does.
     """
     if conn_id is None:
         return S3Access()
@@ -149,6 +157,7 @@ def s3(conn_id: str | None, used_for: str) -> S3Access:
         str(extra.get("aws_session_token") or ""),
         str(extra.get("endpoint_url") or ""),
         str(extra.get("region_name") or ""),
+        verify if isinstance(verify := extra.get("verify"), str) else "",
     )
 
 

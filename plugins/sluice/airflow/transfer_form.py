@@ -43,6 +43,15 @@ def access(replication: Replication) -> S3Access:
     return connections.s3(replication.initial.files_s3, str(replication.source))
 
 
+def settled(access: S3Access, folder: Location) -> S3Access:
+    """The access for a job, whose environment is another one."""
+    if not folder.bucket:
+        return access
+    from sluice.storage import bucket
+
+    return bucket.settled(access)
+
+
 def key_text(replication: Replication) -> str | None:
     """The key of encrypted files in base64. Raises `BadKey`, and as `connections.info` does."""
     text = connections.file_key(replication.initial.files_key, str(replication.source))
@@ -80,6 +89,6 @@ def payload(replication: Replication, step: str, folder: Location) -> dict[str, 
     return {
         "step": step,
         "folder": str(folder),
-        "s3": access(replication).to_dict(),
+        "s3": settled(access(replication), folder).to_dict(),
         "key": key_text(replication),
     }

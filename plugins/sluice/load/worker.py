@@ -6,6 +6,7 @@ Subclasses define which blocks are claimed and what is done with them.
 
 import logging
 import math
+import socket
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -33,6 +34,7 @@ from sluice.load.update import LoadTarget
 from sluice.model.blocks import Block
 from sluice.model.names import TableName
 from sluice.model.throttle_state import ThrottleState
+from sluice.storage.folder import LocationUnreachable, LocationUnusable
 
 log = logging.getLogger("sluice.load")
 
@@ -171,6 +173,13 @@ class BlockWorker(ABC):
             except Transient as outage:
                 self._give_back()
                 if time.monotonic() - self._fine_at > WAIT_SECONDS:
+                    if isinstance(outage, LocationUnreachable) and not self.report.blocks:
+                        raise LocationUnusable(
+                            outage.location,
+                            f"{socket.gethostname()} has not reached it in {WAIT_SECONDS:.0f} s: {outage.reason}. "
+                            "Every machine with executors of Spark must reach it: see its network, the endpoint, the "
+                            "credentials and the file of certificate authorities there. Then start the update again",
+                        ) from outage
                     raise
                 backoff = min(max(2 * backoff, 0.1), 5.0)
                 log.warning("%s: %s Next try in %.2g s.", self.target, outage, backoff)

@@ -43,10 +43,12 @@ class S3Access:
     token: str = field(default="", repr=False)
     endpoint: str = ""
     region: str = ""
+    ca: str = ""
+    """The file of the authorities that certify the endpoint, on every machine that connects to it."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain values with the secret: only for a channel that nobody else reads."""
-        return {name: getattr(self, name) for name in ("key_id", "secret", "token", "endpoint", "region")}
+        return {name: getattr(self, name) for name in ("key_id", "secret", "token", "endpoint", "region", "ca")}
 
 
 @dataclass(frozen=True)

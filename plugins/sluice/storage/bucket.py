@@ -1,7 +1,9 @@
 """Carried files in S3, or in another store with its protocol."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import (
@@ -25,6 +27,29 @@ PARTS_OF_A_SIZE = 1_000
 _TAKEN = {"PreconditionFailed", "ConditionalRequestConflict"}
 _ABSENT = {"NoSuchKey", "404"}
 PROBE = ".sluice-probe"
+_STATIC = ("env", "shared-credentials-file", "config-file")
+"""boto3's names of the places whose credentials do not expire by themselves."""
+
+
+def settled(access: S3Access) -> S3Access:
+    """What this process would use, for processes with another environment, perhaps on other machines.
+
+    Credentials of a role are left out: they would expire, and each machine gets its own.
+    """
+    import boto3
+
+    session = boto3.Session()
+    scoped: dict[str, Any] = session._session.get_scoped_config()
+    found = None if access.key_id else session.get_credentials()
+    if found is not None and found.method in _STATIC:
+        access = replace(access, key_id=found.access_key, secret=found.secret_key, token=found.token or "")
+    named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or scoped.get("endpoint_url")
+    return replace(
+        access,
+        endpoint=access.endpoint or str(named or ""),
+        region=access.region or session.region_name or "",
+        ca=access.ca or os.environ.get("AWS_CA_BUNDLE") or str(scoped.get("ca_bundle") or ""),
+    )
 
 
 def _client(access: S3Access) -> Any:
@@ -38,6 +63,7 @@ def _client(access: S3Access) -> Any:
         aws_session_token=access.token or None,
         endpoint_url=access.endpoint or None,
         region_name=access.region or None,
+        verify=access.ca or None,
         config=Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60),
     )
 

@@ -33,6 +33,7 @@ class LocationUnreachable(Transient):
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location} cannot be reached: {reason}")
+        self.location, self.reason = location, reason
 
 
 class FileThere(Terminal):
