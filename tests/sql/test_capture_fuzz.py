@@ -29,6 +29,7 @@ VALUES = {
     "app.low": ("ROW(3)::app.evil::app.low", "NULL"),
     "app.checked": ("5::app.checked", "NULL"),
     "app.span": ("'[1,2)'::app.span", "NULL"),
+    "app.queried": ("'x'", "NULL"),
 }
 """Types of columns, and values as expressions."""
 MORE_TYPES = (
@@ -41,15 +42,22 @@ MORE_TYPES = (
     "$$ BEGIN PERFORM app.say('check of a domain'); RETURN true; END $$",
     "CREATE DOMAIN app.checked AS int CHECK (app.check_int(VALUE))",
     "CREATE TYPE app.span AS RANGE (subtype = float8)",
-    "CREATE SCHEMA other_place",
     "CREATE FUNCTION app.now_true() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS "
     "$$ BEGIN PERFORM app.say('constant part of a key'); RETURN true; END $$",
     "CREATE FUNCTION app.bucket(n int) RETURNS int LANGUAGE sql IMMUTABLE AS "
     "'SELECT CASE WHEN app.now_true() THEN n / 100 END'",
+    "CREATE FUNCTION app.slot(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
+    "$$ BEGIN PERFORM app.say('key or bound'); RETURN n / 100; END $$",
+    "CREATE FUNCTION app.below(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
+    "$$ BEGIN PERFORM app.say('index of a leaf below'); RETURN n; END $$",
+    "CREATE DOMAIN app.queried AS text CHECK (VALUE <> 'x' OR "
+    "ts_rewrite('a', $q$ SELECT 'a'::tsquery, 'b'::tsquery FROM app.say('query of a domain') $q$) IS NOT NULL)",
     "CREATE TABLE app.audit (what text)",
     "CREATE FUNCTION app.audit() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN INSERT INTO app.audit VALUES (TG_OP); RETURN NULL; END $$",
 )
+KEYS = ("(id / 100)", "app.slot(id)", "app.bucket(id)", "(CASE WHEN app.now_true() THEN id / 100 END)")
+"""Expressions of partition keys."""
 COLUMNS = ("flag", "v", "ip", "n")
 NAMES = (*COLUMNS, "w", "length")
 SETTINGS = (
@@ -66,12 +74,12 @@ class Attempt:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.table = f"app.t{seed}"
-        self.kind = self.chance.choice(("plain", "plain", "row", "row", "parted", "parted", "heir", "tree", "tree"))
+        self.kind = self.chance.choice(("plain", "row", "row", "parted", "heir", "tree", "tree", "tree"))
 
     def start(self) -> list[str]:
         pick, table = self.chance.choice, self.table
         columns = ", ".join(f"{name} {pick(list(VALUES))}" for name in COLUMNS)
-        key = pick(("PRIMARY KEY", "PRIMARY KEY", ""))
+        key = pick(("PRIMARY KEY", "PRIMARY KEY", "") if self.kind != "tree" else ("PRIMARY KEY", ""))
         made = {
             "plain": [f"CREATE TABLE {table} (id int {key}, {columns})"],
             "row": [f"CREATE TABLE {table} (id int {key}, {columns})", self._others()],
@@ -81,9 +89,19 @@ class Attempt:
                 f"CREATE TABLE {table}_2 PARTITION OF {table} FOR VALUES FROM (100) TO (200)",
             ],
             "tree": [
-                f"CREATE TABLE {table} (id int, {columns}) PARTITION BY RANGE (id)",
+                f"CREATE TABLE {table} (id int {key}, {columns}) PARTITION BY RANGE (id)",
                 f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
                 f"CREATE TABLE {table}_1_1 PARTITION OF {table}_1 FOR VALUES FROM (0) TO (50)",
+                *(
+                    []
+                    if key
+                    else [
+                        f"CREATE TABLE {table}_2 PARTITION OF {table} FOR VALUES FROM (100) TO (200) "
+                        f"PARTITION BY LIST ({pick(KEYS)})",
+                        f"CREATE TABLE {table}_2_1 PARTITION OF {table}_2 FOR VALUES IN (1)",
+                    ]
+                ),
+                f"INSERT INTO {table} (id) VALUES (1), (2), (3)",
             ],
             "heir": [
                 f"CREATE TABLE {table}_parent (id int, {columns})",
@@ -107,8 +125,10 @@ class Attempt:
         pick, table = self.chance.choice, self.table
         leaves = {"parted": (f"{table}_1", f"{table}_2"), "tree": (f"{table}_1", f"{table}_1_1", f"{table}_1_2")}
         target = pick((table, table, *leaves.get(self.kind, ())))
-        if self.kind == "tree" and self.chance.random() < 0.35:
+        if self.kind == "tree" and self.chance.random() < 0.5:
             return self._branch()
+        if self.chance.random() < 0.08:
+            return self._refusal(intruder, target)
         column, other = pick(NAMES), pick(NAMES)
         kind = pick(list(VALUES))
         value = pick(VALUES[pick(list(VALUES))])
@@ -164,11 +184,35 @@ class Attempt:
             f"ALTER TABLE {table} RENAME TO moved; CREATE VIEW {table} AS SELECT *, app.boom() FROM app.moved",
             f"DROP VIEW {table}; ALTER TABLE app.moved RENAME TO {table.partition('.')[2]}",
             f"ALTER TABLE {table}_1 ALTER {column} TYPE app.evil USING NULL",
-            f'REVOKE ALL ON {target} FROM "{intruder.master.connection.info.user}"',
-            f'GRANT SELECT, TRIGGER ON {target} TO "{intruder.master.connection.info.user}"',
-            f'CREATE TRIGGER "!{trigger[-9:]}" AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION app.audit()',
-            f"CREATE TRIGGER {trigger} BEFORE TRUNCATE ON {target} EXECUTE FUNCTION app.audit()",
+            f"ALTER TABLE {table} RENAME TO moved; CREATE VIEW {table} AS SELECT id, x.* FROM app.moved, "
+            "public.crosstab('SELECT 1, 1, 1 FROM app.say(''query text of a view'')') AS x (n int, v int)",
+            f"CREATE TRIGGER again AFTER INSERT ON {target} FOR EACH ROW "
+            f"EXECUTE FUNCTION public.check_foreign_key(1, 'cascade', 'id', 'app.audit', 'what')",
+            f"ALTER TABLE {target} ENABLE ROW LEVEL SECURITY; CREATE POLICY q ON {target} USING (EXISTS (SELECT FROM "
+            "public.crosstab('SELECT 1, 1, 1 FROM app.say(''query text of a policy'')') AS x (n int, v int)))",
             f"INSERT INTO app.moved (id, {column}) VALUES (1, {value})",
+        ))  # fmt: skip
+
+    def _refusal(self, intruder: Intruder, target: str) -> str:
+        """A statement that takes privileges away, or takes names which the capture will need."""
+        pick, account = self.chance.choice, f'"{intruder.master.connection.info.user}"'
+        right = pick(("ALL", "ALL", "SELECT", "TRIGGER", "SELECT (id)"))
+        stems = intruder.administrator.rows(
+            "SELECT trigger_name FROM sluice.demo_tables WHERE schemaname = 'app' ORDER BY 1"
+        )
+        name = pick(("", "!")) + (stems[0][0] if stems else "none") + pick(("_i", "_u", "_d", "_t", "_g", "_p", "_b"))
+        when = pick((
+            "AFTER INSERT ON {} FOR EACH ROW", "BEFORE TRUNCATE ON {}", "AFTER UPDATE ON {} FOR EACH STATEMENT",
+        ))  # fmt: skip
+        return pick((
+            f"REVOKE {right} ON {target} FROM {account}", f"REVOKE {right} ON {target} FROM PUBLIC",
+            f"REVOKE {right} ON {target} FROM CURRENT_USER", f"GRANT ALL ON {target} TO CURRENT_USER",
+            f"REVOKE USAGE ON SCHEMA app FROM {account}", f"GRANT USAGE ON SCHEMA app TO {account}",
+            f"GRANT SELECT, TRIGGER ON {target} TO {account}",
+            f"GRANT SELECT, TRIGGER ON ALL TABLES IN SCHEMA app TO {account}; GRANT USAGE ON SCHEMA app TO {account}",
+            f'CREATE TRIGGER "{name}" {when.format(target)} EXECUTE FUNCTION app.audit()',
+            f'CREATE TRIGGER "{name}" {when.format(target)} EXECUTE FUNCTION app.audit()',
+            f'DROP TRIGGER "{name}" ON {target}',
         ))  # fmt: skip
 
     def _branch(self) -> str:
@@ -176,22 +220,28 @@ class Attempt:
         pick, table, account = self.chance.choice, self.table, "PUBLIC"
         place, leaf = pick((1, 2, 3)), pick((1, 2))
         made = f"CREATE TABLE {table}_{place} PARTITION OF {table} FOR VALUES"
-        key = pick((
-            "RANGE (id)", "LIST ((id / 100))", "LIST (app.bucket(id))",
-            "LIST ((CASE WHEN app.now_true() THEN id / 100 END))",
-        ))  # fmt: skip
-        bounds = f"FROM ({place * 100 - 100}) TO ({place * 100})"
-        values = pick((f"FROM ({place * 100 - 50 * leaf}) TO ({place * 100 - 50 * leaf + 50})", f"IN ({place - 1})"))
+        key = pick(("RANGE (id)", "RANGE (id)", f"LIST ({pick(KEYS)})", f"LIST ({pick(KEYS)})"))
+        low = place * 100 - 100
+        bounds = pick((f"FROM ({low}) TO ({low + 100})", f"FROM (app.slot({low * 100})) TO (app.below({low + 100}))"))
+        half = low + 50 * (leaf - 1)
+        fits = f"FROM ({half}) TO ({half + 50})" if key.startswith("RANGE") else f"IN ({place - 1})"
+        values = pick((fits, fits, f"FROM ({half}) TO ({half + 50})", f"IN (app.slot({low}))"))
         return pick((
             f"{made} {bounds} PARTITION BY {key}",
             f"{made} {bounds} PARTITION BY {key}; "
             f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}",
             f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}",
             f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}; "
-            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.constant(1)))",
-            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.constant(1)))",
+            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.below(1)))",
+            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.below(1)))",
+            f"CREATE TABLE {table}_1_2 PARTITION OF {table}_1 FOR VALUES FROM (50) TO (100); "
+            f"CREATE INDEX ON {table}_1_2 ((id + app.below(1))); DELETE FROM {table} WHERE id = {leaf}",
+            f"INSERT INTO {table} (id) VALUES (7), (8); DELETE FROM {table} WHERE id = 7",
             f"{made} {bounds}",
-            f"DROP TABLE {table}_{place}", f"DROP TABLE {table}_{place}_{leaf}",
+            f"DROP TABLE {table}_{place}", f"DROP TABLE {table}_{place}", f"DROP TABLE {table}_{place}_{leaf}",
+            f"ALTER TABLE {table} DETACH PARTITION {table}_{place}",
+            f"ALTER TABLE {table}_{place} DETACH PARTITION {table}_{place}_{leaf}",
+            f"ALTER TABLE {table}_{place} ATTACH PARTITION {table}_{place}_{leaf} FOR VALUES {values}",
             f"BEGIN; DROP TABLE {table}_{place}; {made} {bounds}; "
             f"INSERT INTO {table} (id) VALUES ({place * 100 - 30}); COMMIT",
             f"TRUNCATE {table}_{place}", f"INSERT INTO {table} (id) VALUES ({place * 100 - 30})",
@@ -245,8 +295,8 @@ def intruder(
     request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> Iterator[Intruder]:
     with intruding(database, postgres, event_triggers=request.param == "event triggers") as made:
-        for statement in MORE_TYPES:
-            made.attempt(statement)
+        made.administrator.sql("CREATE EXTENSION tablefunc SCHEMA public", "CREATE EXTENSION refint SCHEMA public")
+        made.run(*MORE_TYPES)
         yield made
 
 
