@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from sluice.errors import Terminal, Transient
+from sluice.listeners import stranger
 from sluice.paths import python_path
 from sluice.with_parent import with_parent
 
@@ -255,8 +256,7 @@ class ConnectServer:
 
     def listens(self) -> bool:
         """Whether its port accepts connections. Raises `PortTaken`."""
-        uid = listener_uid(self.port)
-        if uid not in (None, os.geteuid()):
+        if (uid := stranger(self.port)) is not None:
             self.stop()
             raise PortTaken(self.port, uid)
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
@@ -331,21 +331,6 @@ def _require_safe(path: Path, *, shared: bool) -> None:
         raise UnsafeFolder(path, f"it belongs to the user with the uid {status.st_uid}")
     if status.st_mode & 0o022 and not (shared and status.st_mode & stat.S_ISVTX):
         raise UnsafeFolder(path, "other users may write there")
-
-
-def listener_uid(port: int) -> int | None:
-    """The uid of the process that listens on this machine's `port`; None if nobody does, or without /proc."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                _, local, _, state, _, _, _, uid, *_ = line.split()
-                if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
-                    return int(uid)
-    return None
-
-
-_LISTENING = "0A"
-"""The state in /proc/net/tcp: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt"""
 
 
 def _lives(pid: str) -> bool:

@@ -1,6 +1,8 @@
 """The preflight in Airflow: checks the master and the slaves of a run over the run's connections."""
 
 import logging
+import os
+import pwd
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -48,6 +50,8 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
         lacks_so_far = _of_redis()
+        if replication.redo is not None:
+            lacks_so_far += transport.of_capture_host(pwd.getpwall(), os.geteuid())
         master = None if stream else _of_master(task, replication, sessions, lacks_so_far, light)
         if stream and not light:
             lacks_so_far += _of_rows(task)

@@ -1,11 +1,13 @@
 """Checks whether the network between here and a database or Redis can be read or changed by others."""
 
+import pwd
+from collections.abc import Iterable
 from contextlib import closing
 
 from sluice.coordination import redis_store
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo, stays_on_machine
-from sluice.model.lack import Lack, Severity
+from sluice.model.lack import MASTER, Lack, Severity
 
 REDIS = "Redis"
 
@@ -62,6 +64,34 @@ def of_redis(address: str) -> list[Lack]:
                 )
             )
     return lacks
+
+
+def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Lack]:
+    """A warning if people other than the user `uid` can log in to the machine that reads redo logs."""
+    others = sorted(
+        each.pw_name
+        for each in accounts
+        if _PEOPLE <= each.pw_uid < _NOBODY and each.pw_uid != uid and not each.pw_shell.endswith(_NO_SHELLS)
+    )
+    if not others:
+        return []
+    some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+    return [
+        Lack(
+            MASTER,
+            f"a capture host without other users ({some} can log in)",
+            "OpenLogReplicator asks nobody who connects to its port: every user of this machine can read there all "
+            "changes of the database, those of tables that are not replicated, too",
+            None,
+            Severity.WARNING,
+            remedy="Run capture_redo on a machine, or in a container, where only its own user runs programs.",
+        )
+    ]
+
+
+_PEOPLE, _NOBODY = 1000, 65534
+"""Accounts of people have uids from the first one on; the second one is nobody's."""
+_NO_SHELLS = ("/nologin", "/false", "/sync")
 
 
 def no_redis(error: SluiceError) -> Lack:

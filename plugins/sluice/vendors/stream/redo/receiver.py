@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sluice import whole_files
 from sluice.errors import Terminal, Transient
+from sluice.listeners import stranger
 from sluice.vendors.stream.redo.protocol import (
     NOW,
     Frames,
@@ -63,6 +64,17 @@ class AnotherDatabase(Terminal):
         )
 
 
+class AnotherUser(Terminal):
+    """The process that listens is not ours."""
+
+    def __init__(self, address: tuple[str, int], uid: int):
+        super().__init__(
+            f"The process that listens at {address[0]}:{address[1]} belongs to the user with the uid {uid}, so it is "
+            "not the OpenLogReplicator of this capture, and its changes could be forged. Look who that is, or choose "
+            "another first_port."
+        )
+
+
 class Receiver:
     """Receives one thread. `database`: `source.name` of its configuration. `begin`: the SCN from which a thread is read
     that never began; None: from now on."""
@@ -107,11 +119,13 @@ class Receiver:
 
     def receive(self, stop: threading.Event) -> None:
         """Receives over one connection, until `stop` is set. Raises `Unreachable`, `NotTheProtocol`, `AnotherDatabase`,
-        `SpoolFull`."""
+        `AnotherUser`, `SpoolFull`."""
         with closing(Spool(self.folder)) as spool:
             self.durable = spool.durable
             try:
                 with socket.create_connection(self.address, CONNECT_SECONDS) as connection:
+                    if (uid := stranger(self.address[1])) is not None:
+                        raise AnotherUser(self.address, uid)
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     frames = Frames()
                     self._begin(connection, frames, spool)
