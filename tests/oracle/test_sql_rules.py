@@ -89,7 +89,24 @@ def test_accounts_of_the_tests_get_the_documented_grants(slave: bool) -> None:
     granted = server.grants("TRIED", slave=slave)
     assert ("GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO TRIED" in granted) is not slave
     assert "GRANT EXECUTE ON SYS.DBMS_LOCK TO TRIED" in granted
-    assert all(re.fullmatch(r"GRANT [^;]+ TO TRIED", statement) for statement in granted)
+    revoked = "REVOKE INHERIT PRIVILEGES ON USER TRIED FROM PUBLIC"
+    assert granted.count(revoked) == 1
+    assert all(re.fullmatch(r"GRANT [^;]+ TO TRIED", statement) for statement in granted if statement != revoked)
+
+
+@pytest.mark.parametrize("name", ["grants", "grants_slave", "grants_redo_rows"])
+def test_code_of_others_inherits_no_privilege_of_an_account(name: str) -> None:
+    assert "REVOKE INHERIT PRIVILEGES ON USER ${account} FROM PUBLIC;" in CODE[name]
+
+
+def test_packages_run_with_the_rights_of_their_owner_and_no_view_with_those_of_its_reader() -> None:
+    heads = [
+        head
+        for text in CODE.values()
+        for head in re.findall(r"CREATE OR REPLACE NONEDITIONABLE PACKAGE (?!BODY).*", text)
+    ]
+    assert heads and all(" AUTHID DEFINER AS" in head for head in heads)
+    assert not any("BEQUEATH CURRENT_USER" in text or "AUTHID CURRENT_USER" in text for text in CODE.values())
 
 
 def test_a_slave_is_granted_all_that_its_check_asks_for_and_its_statements_call() -> None:

@@ -35,3 +35,6 @@ GRANT EXECUTE ON SYS.DBMS_RANDOM TO ${account};
 GRANT EXECUTE ON SYS.DBMS_TRANSACTION TO ${account};
 GRANT EXECUTE ON SYS.UTL_RAW TO ${account};
 GRANT EXECUTE ON SYS.UTL_ENCODE TO ${account};
+-- Code that runs with the rights of whoever calls it (AUTHID CURRENT_USER, BEQUEATH CURRENT_USER) gets none of these: an
+-- owner of tables could put it behind them. ORA-01927: PUBLIC has it no more.
+REVOKE INHERIT PRIVILEGES ON USER ${account} FROM PUBLIC;

@@ -22,3 +22,6 @@ GRANT SELECT ON SYS.DBA_2PC_PENDING TO ${account};
 GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO ${account};
 -- Tables are compared by hashes.
 GRANT EXECUTE ON SYS.DBMS_CRYPTO TO ${account};
+-- Code that runs with the rights of whoever calls it (AUTHID CURRENT_USER, BEQUEATH CURRENT_USER) gets none of these: an
+-- owner of tables could put it behind them. ORA-01927: PUBLIC has it no more.
+REVOKE INHERIT PRIVILEGES ON USER ${account} FROM PUBLIC;

@@ -54,7 +54,7 @@ def lacks(session: OracleSession, replication: Replication, *, light: bool) -> l
     except Terminal as wrong:
         why = str(wrong).rstrip(".")
         lacks.append(Lack("", "tables of the configuration", why, None, remedy="Correct the file."))
-    lacks += [*of_server(session), *_of_account(session, {table.schema for table in tables})]
+    lacks += [*of_server(session), *_of_account(session, {table.schema for table in tables}), *_of_heirs(session)]
     if light:
         return lacks
     if replication.initial.read == "locked":
@@ -74,7 +74,25 @@ def beside_redo(session: OracleSession) -> list[Lack]:
     views = _of_views(
         session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
     )
-    return [*of_account(session, {}, needed), *views, *(_of_logging(session) if not views else [])]
+    return [*of_account(session, {}, needed), *_of_heirs(session), *views, *(_of_logging(session) if not views else [])]
+
+
+def _of_heirs(session: OracleSession) -> list[Lack]:
+    """Whether code of others inherits the account's privileges when the account calls it, perhaps without knowing."""
+    user = account(session)
+    text = (
+        "SELECT COUNT(*) FROM USER_TAB_PRIVS p WHERE p.PRIVILEGE = 'INHERIT PRIVILEGES' AND p.GRANTEE = 'PUBLIC' "
+        "AND p.TABLE_NAME = :name"
+    )
+    row = session.run(text, {"name": user.strip('"')}).fetchone()
+    if not row or not row[0]:
+        return []
+    why = (
+        "an owner of tables could put a view in the place of one, or a function behind a column or an index, that runs "
+        "with the privileges of this account when it reads"
+    )
+    statement = f"REVOKE INHERIT PRIVILEGES ON USER {user} FROM PUBLIC"
+    return [Lack("", "privileges that code of others does not inherit", why, statement, Severity.WARNING)]
 
 
 def _of_logging(session: OracleSession) -> list[Lack]:
