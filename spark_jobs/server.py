@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from sluice.errors import Terminal, Transient
-from sluice.listeners import stranger
+from sluice.listeners import belongs_to, listener
 from sluice.paths import python_path
 from sluice.with_parent import with_parent
 
@@ -102,12 +102,12 @@ class ServerDidNotStart(Transient):
 
 
 class PortTaken(Transient):
-    """A process of another user listens on the port that was chosen for the server."""
+    """Another process listens on the port that was chosen for the server."""
 
     def __init__(self, port: int, uid: int):
         super().__init__(
-            f"A process of the user with the uid {uid} listens on {HOST}:{port}, where this user's Spark server was "
-            "about to listen. Nothing was sent to it."
+            f"Another process, of the user with the uid {uid}, listens on {HOST}:{port}, where Spark's server was to "
+            "listen. Nothing was sent to it."
         )
 
 
@@ -256,9 +256,12 @@ class ConnectServer:
 
     def listens(self) -> bool:
         """Whether its port accepts connections. Raises `PortTaken`."""
-        if (uid := stranger(self.port)) is not None:
+        found = listener(self.port)
+        if found is not None and (
+            found.uid != os.geteuid() or (self._child is not None and not belongs_to(found, self._child.pid))
+        ):
             self.stop()
-            raise PortTaken(self.port, uid)
+            raise PortTaken(self.port, found.uid)
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
             return True
         return False

@@ -1,10 +1,12 @@
 """Where a Connect server that a job starts keeps its files: apart from other jobs, removed after its death."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -110,9 +112,44 @@ def test_a_listener_of_another_user_gets_neither_token_nor_tasks(base: Path, mon
         uid = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
         monkeypatch.setattr(ConnectServer, "command", lambda _: ["sleep", "60"])
-        with pytest.raises(PortTaken, match=f"uid {uid} .* Nothing was sent"):
+        with pytest.raises(PortTaken, match=f"uid {uid}, .* Nothing was sent"):
             server.start()
         with pytest.raises(BlockingIOError):
             thief.accept()
     assert server.pid is None
     server.remove()
+
+
+LISTENS = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_listener_is_the_server_only_if_its_child_or_a_child_of_that_has_the_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also beside other processes of this user."""
+    server = ConnectServer.temporary("local[1]")
+    command = [sys.executable, "-c", LISTENS, str(server.port)]
+    shell = ["sh", "-c", '"$@"; true', "sh", *command]
+    try:
+        monkeypatch.setattr(server, "command", lambda: ["sleep", "60"])
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as thief, open(os.devnull, "wb") as nowhere:
+            assert thief.stdout is not None and thief.stdout.readline()
+            server.spawn(nowhere)
+            with pytest.raises(PortTaken, match=f"{server.port}.* Nothing was sent"):
+                server.listens()
+            thief.kill()
+        monkeypatch.setattr(server, "command", lambda: shell)
+        with open(os.devnull, "wb") as nowhere:
+            server.spawn(nowhere)
+        while not server.listens():
+            time.sleep(0.05)
+        assert server.pid is not None
+        os.killpg(server.pid, signal.SIGKILL)
+    finally:
+        server.stop()
+        server.remove()

@@ -42,16 +42,16 @@ STATEMENTS = {
         "UPDATE t SET at = 'ZEISIG' WHERE id = 0", "ALTER TABLE twice ADD UNIQUE (v)",
         "INSERT INTO t (id, n, v) VALUES (9, 9, 'ZEISIG is too long for it')",
         "INSERT INTO t (id, f) VALUES (8, 'ZEISIG')",
-        "SELECT ST_GeomFromText('ZEISIG')", "SELECT 1 FROM t WHERE v REGEXP 'ZEISIG('",
+        "SELECT 'x' REGEXP 'ZEISIG('",
         *(f"SIGNAL SQLSTATE '{state}' SET MESSAGE_TEXT = 'limit of ZEISIG”', MYSQL_ERRNO = {number}"
           for state, number in (
               ("45000", 1644), ("23000", 1062), ("42000", 1142), ("40001", 1213), ("HY000", 1205), ("HY000", 1290))),
     ),
-    "h2": ("INSERT INTO \"t\" VALUES ('ZEISIG')", "SELECT TO_NUMBER('ZEISIG') FROM DUAL"),
+    "h2": ("INSERT INTO \"t\" VALUES ('ZEISIG')", "SELECT CAST('ZEISIG' AS NUMBER(9)) FROM DUAL"),
 }  # fmt: skip
 TABLES = {
     "postgres": (
-        "CREATE TYPE mood AS ENUM ('sad')", "CREATE TYPE pair AS (a int, b int)",
+        "SET search_path = public", "CREATE TYPE mood AS ENUM ('sad')", "CREATE TYPE pair AS (a int, b int)",
         "CREATE DOMAIN short AS text CHECK (length(VALUE) < 3)",
         "CREATE TABLE t (id int, v varchar(8), n int NOT NULL CHECK (n > 0))", "CREATE UNIQUE INDEX ON t (v)",
         "INSERT INTO t VALUES (0, 'ZEISIG', 1)", "CREATE TABLE parent (v text PRIMARY KEY)",
@@ -80,9 +80,12 @@ def test_no_value_that_a_server_quotes_is_shown_to_readers_of_the_monitor(target
         for statement in TABLES[name]:
             session.execute(statement.encode())
         for statement in STATEMENTS[name]:
-            with pytest.raises(DatabaseError) as failed:
+            try:
                 session.execute(statement.encode()).fetchall()
-            error = failed.value
+            except DatabaseError as failure:
+                error = failure
+            else:
+                raise AssertionError(f"no error: {statement}")
             assert target.info.address in str(error), "the place"
             for text in (str(error), error.reason, f"{error.reason[:-3]}", f"dr1: {error}. Next try in 5 s."):
                 quoting += CANARY in text
@@ -91,10 +94,11 @@ def test_no_value_that_a_server_quotes_is_shown_to_readers_of_the_monitor(target
                     leaked.append(f"{statement}: {shown}")
                 elif CANARY in text:
                     assert HIDDEN in shown
-            code = error.sqlstate if name == "postgres" else error.code
-            assert code and (name == "h2" or code in hidden.without_values(str(error))), error
+            if name != "h2":  # which is no server that a slave has
+                code = error.sqlstate if name == "postgres" else error.code
+                assert code and code in hidden.without_values(str(error)), error
     assert not leaked, "\n".join(leaked)
-    assert quoting > len(STATEMENTS[name]), "servers quote values"
+    assert quoting > 2 * len(STATEMENTS[name]), "servers quote values"
 
 
 @pytest.mark.parametrize("text", [
