@@ -68,8 +68,8 @@ def test_both_sides_choose_the_same_row(one: Row, other: Row) -> None:
     ("function", "told"),
     [
         ("failing_conflicts:gives_none", "gives None, and neither 'master' nor 'slave'"),
-        ("failing_conflicts:fails", "failing_conflicts:fails fails: KeyError: 'nmae'"),
-        ("failing_conflicts:ends", "fails: SystemExit: 1"),
+        ("failing_conflicts:fails", "failing_conflicts:fails fails: “KeyError: 'nmae'”"),
+        ("failing_conflicts:ends", "fails: “SystemExit: 1”"),
         ("failing_conflicts:no_function", "has no function no_function"),
         ("no_such_conflicts:f", "cannot be imported on"),
     ],

@@ -127,7 +127,7 @@ def test_one_that_cannot_be_called_is_reported_when_the_configuration_is_checked
     for name, told in (
         ("no_such_module_here:f", "the module no_such_module_here cannot be imported on"),
         (write("return rows").replace(":f", ":g"), "has no function g"),
-        (write("return rows['nmae']"), "fails without any row: KeyError"),
+        (write("return rows['nmae']"), "fails without any row: “KeyError"),
     ):
         with pytest.raises(TransformationInvalid) as raised:
             bound(PEOPLE, user_exit=name)
@@ -145,7 +145,7 @@ def test_each_row_for_which_it_fails_is_found(write: Write) -> None:
     with pytest.raises(RowNotTransformed) as raised:
         rows(transform, *given)
     assert raised.value.keys == ({"id": "3"}, {"id": "8"})
-    assert "the row id = '3' and 1 more row: ValueError: what m" in str(raised.value)
+    assert "the row id = '3' and 1 more row: “ValueError: what m" in str(raised.value)
     hidden = bound(shape(id="key integer", name="text", mail="text", secret="text"), user_exit=write(FAILS))
     with pytest.raises(RowNotTransformed, match="ValueError, whose text is not shown"):
         rows(hidden, *given)
