@@ -48,6 +48,13 @@ BOOM = (
 """Functions, casts and operators that say who runs them."""
 
 
+RUNS_TEXT = (
+    "CREATE FUNCTION public.mapalgebra(n int, expression text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
+    "$$ DECLARE r int; BEGIN EXECUTE expression INTO r; RETURN n + r; END $$"
+)
+"""As st_mapalgebraexpr of postgis_raster: an administrator makes it, and it runs what its caller says."""
+
+
 @dataclass
 class Intruder:
     """Role `name` owns schema app, and nothing else. `master` is the account of the capture, which is no superuser."""

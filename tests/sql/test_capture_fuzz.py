@@ -13,7 +13,7 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from tests.sql.intruder import Intruder, intruding
+from tests.sql.intruder import RUNS_TEXT, Intruder, intruding
 
 VALUES = {
     "bool": ("true", "false"),
@@ -174,6 +174,7 @@ class Attempt:
             f"ALTER TABLE {target} DISABLE ROW LEVEL SECURITY",
             f"CREATE INDEX ON {target} ((id + app.constant(1)))",
             f"CREATE STATISTICS ON (id + app.constant(1)), id FROM {target}",
+            f"CREATE INDEX ON {target} ((id + public.mapalgebra(1, 'SELECT 1 FROM app.say(''text of an index'')')))",
             f"ALTER TABLE {table} DISABLE TRIGGER {trigger}", f"ALTER TABLE {table} ENABLE TRIGGER {trigger}",
             f"ALTER TRIGGER {trigger} ON {table} RENAME TO zz{place}", f"DROP TRIGGER {trigger} ON {table}",
             f"CREATE TRIGGER \"A{place}\" AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION app.audit()",
@@ -295,7 +296,9 @@ def intruder(
     request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> Iterator[Intruder]:
     with intruding(database, postgres, event_triggers=request.param == "event triggers") as made:
-        made.administrator.sql("CREATE EXTENSION tablefunc SCHEMA public", "CREATE EXTENSION refint SCHEMA public")
+        made.administrator.sql(
+            "CREATE EXTENSION tablefunc SCHEMA public", "CREATE EXTENSION refint SCHEMA public", RUNS_TEXT
+        )
         made.run(*MORE_TYPES)
         yield made
 

@@ -148,6 +148,16 @@ AS $sluice$
         OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = p_owner AND r.rolsuper)
 $sluice$;
 
+-- Whether a function, by its declaration, runs a statement or a function that it is given, such as st_mapalgebraexpr of
+-- postgis_raster: then whoever calls it decides what it runs, although it is a superuser's.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}runs_texts(p_function oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT EXISTS (SELECT FROM pg_proc p WHERE p.oid = p_function
+        AND (p.proargtypes::oid[] && ARRAY['regproc', 'regprocedure']::regtype[]::oid[]
+             OR EXISTS (SELECT FROM unnest(p.proargnames) AS a (name) WHERE a.name ~* '(expr|sql|query|statement|command|callback)')))
+$sluice$;
+
 -- Why this account must not read the rows of a table, or of one partition of it; NULL if it may. PostgreSQL computes
 -- constant parts of the expressions of indexes, statistics, constraints and partition keys whenever it plans a query,
 -- with the rights of the reader.
@@ -175,7 +185,8 @@ BEGIN
         (SELECT format('an index, constraint, statistic or partition key of it calls %s of %I, which must not run with the rights of %I',
              p.oid::regprocedure, pg_get_userbyid(p.proowner), current_user)
          FROM called f JOIN pg_proc p ON p.oid = f.oid
-         WHERE p.oid >= 16384 AND NOT ${schema}.${prefix}is_trusted(p.proowner) ORDER BY p.oid LIMIT 1)));
+         WHERE p.oid >= 16384 AND (NOT ${schema}.${prefix}is_trusted(p.proowner) OR ${schema}.${prefix}runs_texts(p.oid))
+         ORDER BY p.oid LIMIT 1)));
 END
 $sluice$;
 

@@ -3,7 +3,7 @@
 -- Called by: the preflight; whatever reads rows of the master, before it does.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: quoted name of the table, signature of the function, its owner, quoted; none for functions of superusers and of
---   this account.
+--   this account, unless they run a statement or a function that they are given.
 -- Privileges: none.
 -- Oldest version: PostgreSQL 14.
 WITH RECURSIVE relations (root, oid) AS (
@@ -34,7 +34,10 @@ WITH RECURSIVE relations (root, oid) AS (
 SELECT DISTINCT format('%%I.%%I', n.nspname, t.relname), p.oid::pg_catalog.regprocedure::text, format('%%I', r.rolname)
 FROM called c
 JOIN pg_catalog.pg_proc p ON p.oid = c.oid AND p.oid >= 16384
-JOIN pg_catalog.pg_roles r ON r.oid = p.proowner AND NOT r.rolsuper AND r.rolname <> current_user
+JOIN pg_catalog.pg_roles r ON r.oid = p.proowner AND (
+    (NOT r.rolsuper AND r.rolname <> current_user)
+    OR p.proargtypes::oid[] && ARRAY['regproc', 'regprocedure']::regtype[]::oid[]
+    OR EXISTS (SELECT FROM unnest(p.proargnames) AS a (name) WHERE a.name ~* '(expr|sql|query|statement|command|callback)'))
 JOIN pg_catalog.pg_class t ON t.oid = c.root
 JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 ORDER BY 1, 2

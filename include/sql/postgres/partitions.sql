@@ -42,7 +42,8 @@ AS $sluice$
     JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.relid
     LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
     JOIN pg_proc p ON p.oid = CASE d.refclassid WHEN 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
-    WHERE t.kind = 'p' AND p.oid >= 16384 AND NOT ${schema}.${prefix}is_trusted(p.proowner)
+    WHERE t.kind = 'p' AND p.oid >= 16384
+      AND (NOT ${schema}.${prefix}is_trusted(p.proowner) OR ${schema}.${prefix}runs_texts(p.oid))
     ORDER BY t.relid, p.oid LIMIT 1
 $sluice$;
 
