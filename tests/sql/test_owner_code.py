@@ -224,7 +224,7 @@ def _reader(intruder: Intruder, *, trusts_owners: bool) -> Iterator[PostgresSess
     ("CREATE INDEX planned ON app.mine_1 ((n + app.constant(1)))", r"app\.constant\(integer\)"),
     ("ALTER TABLE app.mine ADD CHECK (n > app.constant(1) OR n IS NULL)", r"app\.constant\(integer\)"),
     ("CREATE INDEX planned ON app.mine_1 ((n + public.mapalgebra(1, 'SELECT 1 FROM app.say(''text'')')))",
-     r"mapalgebra\(integer,text\)"),
+     r"public\.mapalgebra\(integer,text\)"),
 ], ids=["index", "check", "text"])  # fmt: skip
 def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer, call: str, function: str

@@ -27,7 +27,7 @@ STATEMENTS = {
         "SELECT to_date('ZEISIG', 'YYYY-MM-DD')", "SELECT now() AT TIME ZONE 'ZEISIG'", "SELECT 'ZEISIG'::short",
         "INSERT INTO t VALUES (1, 'ZEISIG', 1)", "INSERT INTO t VALUES (2, 'ZEISIG', NULL)",
         "INSERT INTO t VALUES (3, 'ZEISIG', -1)", "INSERT INTO t VALUES (4, 'ZEISIG is too long for it', 1)",
-        "INSERT INTO child VALUES ('ZEISIG')", "INSERT INTO ranges VALUES ('[a,ZEISIG)')",
+        "INSERT INTO child VALUES ('ZEISIG')", "INSERT INTO ranges VALUES ('[B,ZEISIG)')",
         "CREATE UNIQUE INDEX ON twice (v)",
         "SELECT 'ZEISIG'::regclass", "SELECT 'ZEISIG[1'::point",
         "SELECT pg_catalog.set_config('work_mem', 'ZEISIG', false)",
@@ -56,7 +56,7 @@ TABLES = {
         "CREATE TABLE t (id int, v varchar(8), n int NOT NULL CHECK (n > 0))", "CREATE UNIQUE INDEX ON t (v)",
         "INSERT INTO t VALUES (0, 'ZEISIG', 1)", "CREATE TABLE parent (v text PRIMARY KEY)",
         "CREATE TABLE child (v text REFERENCES parent)", "CREATE TYPE words AS RANGE (subtype = text)",
-        "CREATE TABLE ranges (r words, EXCLUDE USING gist (r WITH &&))", "INSERT INTO ranges VALUES ('[b,ZEISIG)')",
+        "CREATE TABLE ranges (r words, EXCLUDE USING gist (r WITH &&))", "INSERT INTO ranges VALUES ('[A,ZEISIG)')",
         "CREATE TABLE twice (v text)", "INSERT INTO twice VALUES ('ZEISIG'), ('ZEISIG')",
     ),
     "mysql": (

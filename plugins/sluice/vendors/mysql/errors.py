@@ -86,7 +86,7 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
     kind = kind_of(error)
     if kind is not LoginRefused and number and not 2000 <= number < 3000 and not isinstance(error, DatabaseError):
         # The server's, also of a trigger's SIGNAL, which can have any number.
-        text = quoted_text(text)
+        text = f"{quoted_text(text)} (error {number})"
     if kind in (DatabaseRefused, LoginRefused):
         message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}{_hidden(number, text)}"
     elif kind is ServerUnproved:
@@ -97,7 +97,8 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
     elif kind is DatabaseUnreachable and number >= 2000:
         message = f"{place}: {text.rstrip('.')}. The server is down, restarting or not reachable from here."
     else:
-        message = f"{place}: {text} (error {number})" if number else f"{place}: {text}"
+        code = f" (error {number})" if number and not text.startswith("“") else ""
+        message = f"{place}: {text}{code}"
     made = kind(message + more)
     made.place, made.reason = place, text
     made.code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
