@@ -42,6 +42,7 @@ LAYERS: dict[str, int] = {
     "executor": 0,
     "exit_status": 0,
     "library": 0,
+    "listeners": 0,
     "pair": 0,
     "paths": 0,
     "sql_files": 0,

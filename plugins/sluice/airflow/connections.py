@@ -14,6 +14,7 @@ from sluice.errors import Terminal, Transient
 from sluice.model.airflow_connection import ConnectionUnusable, converted
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import S3Access
+from sluice.model.vendors import FIRST
 from spark_jobs.endpoint import Endpoint
 
 SPARK_CONNECTION = "spark_default"
@@ -71,7 +72,7 @@ def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str
         raise UnknownVendor(vendor)
     made = converted(connection, extra, conn_id, vendor)
     authorities = os.environ.get("PGSSLROOTCERT")
-    if not authorities or "sslrootcert" in made.options or made.vendor != "postgres":
+    if not authorities or "sslrootcert" in made.options or made.vendor != FIRST:
         return made
     # What connects in a job or an executor has another environment.
     return replace(made, options={**made.options, "sslrootcert": authorities})
