@@ -26,6 +26,8 @@ KNOWN = {
 }  # fmt: skip
 CONFIGURATION = Path(__file__).with_name("images") / "containers.conf"
 HEALTHY_SECONDS = 900.0
+SHARES = Path("/sys/fs/cgroup/cpu/libpod_parent/cpu.shares")
+"""Without a share for each container all of them together get as much CPU as one process of this machine."""
 
 
 class ComposeFailed(Exception):
@@ -88,6 +90,8 @@ class Compose:
             state = self.state(name)
             if state["Status"] == "none":
                 self._create(name)
+        if SHARES.exists():
+            SHARES.write_text(str(1024 * len(order)))
         conditions = ("service_started", "service_healthy", "service_completed_successfully")
         ready = {f"{condition} {name}": threading.Event() for condition in conditions for name in self.services}
         failed: list[str] = []

@@ -133,7 +133,7 @@ class Shape:
         found = self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
         return {one["task_id"]: str(one["state"]) for one in found}
 
-    def ends(self, dag: str, run: str, limit: float = 900) -> None:
+    def ends(self, dag: str, run: str, limit: float = 1800) -> None:
         """Waits for the end of a run, which must be a success."""
         path = f"/api/v2/dags/{dag}/dagRuns/{run}"
         ended = ("success", "failed")
@@ -154,7 +154,7 @@ class Shape:
         return "\n".join(said)
 
     def answer(self, dag: str, run: str, task: str, option: str) -> None:
-        until(lambda: self.tasks(dag, run).get(task) == "awaiting_input", 600, f"{task} asks")
+        until(lambda: self.tasks(dag, run).get(task) == "awaiting_input", 1800, f"{task} asks")
         path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/-1/hitlDetails"
         self.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
 
