@@ -1,4 +1,4 @@
-"""Whether Spark's executors reach what applies and loads need: databases, Redis, and the endpoint itself."""
+"""Whether Spark's executors reach what their work needs: databases, Redis, and the endpoint itself."""
 
 import socket
 from collections.abc import Sequence
@@ -35,7 +35,6 @@ class ReachTask:
 
     sides: Sequence[tuple[str, ConnectionInfo]] = field(repr=False)
     redis_url: str = field(repr=False)
-    """Empty if executors do not need Redis."""
     endpoint: Endpoint = field(repr=False)
 
     def __call__(self, _number: int) -> list[Unreached]:
@@ -47,12 +46,11 @@ class ReachTask:
                     pass
             except SluiceError as error:
                 found.append(Unreached(side, info.place, host, str(error)))
-        if self.redis_url:
-            try:
-                with closing(redis_store.connect(self.redis_url)) as client, redis_store.classified():
-                    client.ping()
-            except SluiceError as error:
-                found.append(Unreached(REDIS, redis_store.address_of(self.redis_url).place, host, str(error)))
+        try:
+            with closing(redis_store.connect(self.redis_url)) as client, redis_store.classified():
+                client.ping()
+        except SluiceError as error:
+            found.append(Unreached(REDIS, redis_store.address_of(self.redis_url).place, host, str(error)))
         parts = urlsplit(self.endpoint.remote)
         try:
             socket.create_connection((parts.hostname or "", parts.port or 15002), CONNECT_SECONDS).close()

@@ -21,8 +21,8 @@ def lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
         return [
             Lack(
                 SPARK, "an executor that answers",
-                f"{away.rstrip('.')}; loads wait, and applies are processes meanwhile", None, Severity.WARNING,
-                place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
+                f"{away.rstrip('.')}; loads and comparisons wait, and applies are processes meanwhile", None,
+                Severity.WARNING, place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
             )
         ]  # fmt: skip
     on_spark = not applies.why_process(task.replication)
@@ -41,7 +41,7 @@ def lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
     replication = task.replication
     sides = [(MASTER, task.info(replication.master))] if not replication.master.stream else []
     sides += [(slave_side(name), task.info(replication.slave(name))) for name in slaves]
-    work = ReachTask(sides, connections.redis_url() if on_spark else "", endpoint)
+    work = ReachTask(sides, connections.redis_url(), endpoint)
     try:
         missed = unreached(f"sluice {task}", work)
     except SluiceError as error:
@@ -56,8 +56,9 @@ def lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
                 )
             )  # fmt: skip
         elif one.side == REDIS:
-            remedy = "Let executors reach it, or write apply: {runs_on: process}."
-            found.append(Lack(REDIS, "a way from executors", why, None, place=one.place, remedy=remedy))
+            remedy = "Let executors reach it: they apply, and ask the apply for comparisons and repairs."
+            severity = Severity.ERROR if on_spark else Severity.WARNING  # without it nothing is compared
+            found.append(Lack(REDIS, "a way from executors", why, None, severity, place=one.place, remedy=remedy))
         else:
             remedy = "Let executors reach the database: they load and apply."
             found.append(Lack(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
