@@ -115,6 +115,7 @@ def test_without_an_apply_tables_are_compared_at_the_slaves_position(pair: Rig, 
     assert told["outcome"] == "identical" and "The apply did not run: the slave was compared where it stands" in page
 
 
+@pytest.mark.long
 def test_a_table_that_cannot_be_compared_fails_the_run_and_the_others_are_compared(pair: Rig, tmp_path: Path) -> None:
     with pair.apply():
         pair.await_current()

@@ -175,6 +175,7 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     changed_by_hand(pair, "UPDATE public.orders SET v = 'mine' WHERE id = 100090")

@@ -109,6 +109,7 @@ def test_while_a_block_is_read_other_tables_and_a_second_slave_go_on(pair_of: Ma
         second.assert_equal()
 
 
+@pytest.mark.long
 def test_the_rest_of_a_table_goes_on_while_a_range_of_it_is_loaded(pair_of: MakePair) -> None:
     pair = normal(pair_of)
     with pair.apply():

@@ -81,6 +81,7 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
     assert len(seen) == len(shop.blocks()) > 10
 
 
+@pytest.mark.long
 def test_cut_connections_on_either_side_are_made_again(shop: Rig) -> None:
     shop.capture()
     update = shop.update()

@@ -94,7 +94,8 @@ def load(net: Net, slave: str, running: Any) -> None:
     steps.finish(update)
 
 
-@pytest.mark.parametrize("how", ["configuration", pytest.param("drop", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["configuration", "drop"])
 def test_a_table_leaves_under_traffic_and_comes_back_anew(family: Net, how: str) -> None:
     net = family
     # An apply ends in order when its file changes.
