@@ -17,7 +17,20 @@ VALUES = st.one_of(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
     st.lists(
         st.sampled_from(
-            ["</col>", '<col name="a">', "<![CDATA[", "]]>", "]]", ' type="null">', "&amp;", "\t", "\n", "x", "🐘"]
+            [
+                content.UNCHANGED,
+                "</col>",
+                '<col name="a">',
+                "<![CDATA[",
+                "]]>",
+                "]]",
+                ' type="null">',
+                "&amp;",
+                "\t",
+                "\n",
+                "x",
+                "🐘",
+            ]
         ),
         max_size=6,
     ).map("".join),
@@ -41,7 +54,8 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 @EXAMPLES
 @given(st.lists(st.tuples(st.text(min_size=1), VALUES), max_size=5))
 def test_a_row_reads_back_as_it_was_written(row: list[tuple[str, str | None]]) -> None:
-    assert content.parse(content.format_row(row)) == row
+    written = content.format_row(row)
+    assert content.parse(written) == row and not content.is_partial(written)
 
 
 @EXAMPLES
@@ -53,6 +67,7 @@ def test_columns_that_were_unchanged_are_filled_in_and_nothing_else(names: list[
     partial = content.format_partial(known, names)
     assert content.complete(partial, row) == content.format_row(row.items())
     assert content.complete(partial, known) == partial
+    assert content.is_partial(partial) is (len(known) < len(names))
 
 
 @EXAMPLES

@@ -16,7 +16,7 @@ recognise.
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.errors import Terminal
 
@@ -50,16 +50,21 @@ class MalformedContent(Terminal):
 
 def parse(content: str) -> Row:
     """The columns of a CONTENT in their order. Raises `MalformedContent`."""
-    row: Row = []
+    return [
+        (unescape(match[1]), _value(match, content, match.start()))
+        for match in _columns(content)
+        if match["unchanged"] is None
+    ]
+
+
+def _columns(content: str) -> Iterator[re.Match[str]]:
     at = 0
     while at < len(content):
         match = _COLUMN.match(content, at)
         if match is None:
             raise MalformedContent(content, at)
-        if match["unchanged"] is None:
-            row.append((unescape(match[1]), _value(match, content, at)))
+        yield match
         at = match.end()
-    return row
 
 
 def _value(match: re.Match[str], content: str, at: int) -> str | None:
@@ -96,22 +101,18 @@ def format_partial(row: Mapping[str, str | None], names: Iterable[str]) -> str:
 
 
 def is_partial(content: str) -> bool:
-    """Whether it has unchanged columns; also true for a rare text that looks like one."""
-    return UNCHANGED in content
+    """Whether it has unchanged columns. Raises `MalformedContent`."""
+    # A value in CDATA may look like one.
+    return UNCHANGED in content and any(match["unchanged"] is not None for match in _columns(content))
 
 
 def complete(content: str, values: Mapping[str, str | None]) -> str:
     """The same, with the values of its unchanged columns. Raises `MalformedContent`."""
     parts: list[str] = []
-    at = 0
-    while at < len(content):
-        match = _COLUMN.match(content, at)
-        if match is None:
-            raise MalformedContent(content, at)
+    for match in _columns(content):
         name = unescape(match[1])
         known = match["unchanged"] is None or name not in values
         parts.append(match[0] if known else format_column(name, values[name]))
-        at = match.end()
     return "".join(parts)
 
 

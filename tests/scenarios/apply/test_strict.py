@@ -248,3 +248,36 @@ def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
     shape = catalog.shape(pair.slave, TableName("public", "t"))
     assert shape is not None
     assert not shape.column("s").nullable
+
+
+MARK = ' type="unchanged"></col>'
+MARKS = (MARK, f'<col name="t"{MARK}', f"\x01{MARK}", "]]></col>")
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+@pytest.mark.parametrize("options", [{"safe": True}, {"policy": "overwrite"}, {}], ids=["safe", "overwrite", "strict"])
+def test_texts_that_look_like_the_marks_of_the_queue_are_texts(
+    rig: Callable[..., Rig], options: dict[str, Any], rows: int
+) -> None:
+    pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, t text, u text)", **options)
+    many = f"generate_series(1, {rows}) g"
+    with pair.apply() as running:
+        pair.await_current()
+        if not options:
+            settled(pair, running)
+        with pair.master.transaction():
+            for number, mark in enumerate(MARKS):
+                pair.master.execute(
+                    f"INSERT INTO public.t SELECT {number} * 1000 + g, %s, 'x' FROM {many}".encode(), [mark]
+                )
+            pair.master.execute("INSERT INTO public.t VALUES (-1, 'base', 'base')")
+        pair.await_current()
+        pair.master.execute("UPDATE public.t SET t = %s WHERE id = -1", [MARKS[0]])
+        pair.master.execute("UPDATE public.t SET u = 'y' WHERE id > 0")
+        pair.await_current()
+        with pair.master.transaction():
+            pair.master.execute("UPDATE public.t SET id = id + 500 WHERE id < 3000")
+            pair.master.execute("UPDATE public.t SET u = t, t = u")
+            pair.master.execute("DELETE FROM public.t WHERE id % 2 = 0")
+        pair.await_current()
+        pair.assert_equal()
