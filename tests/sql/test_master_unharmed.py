@@ -27,6 +27,18 @@ SCENARIOS = {
     **application_definitions.SCENARIOS,
 }
 
+GUARD = """
+CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF session_user <> 'postgres' THEN
+        RAISE insufficient_privilege USING MESSAGE = format('%s is not allowed', tg_tag);
+    END IF;
+END $$;
+CREATE EVENT TRIGGER forbid ON ddl_command_end
+    WHEN TAG IN ('CREATE FUNCTION', 'ALTER FUNCTION', 'CREATE TRIGGER', 'GRANT', 'REVOKE')
+    EXECUTE FUNCTION public.forbid();
+CREATE EVENT TRIGGER forbid_drop ON sql_drop WHEN TAG IN ('DROP FUNCTION') EXECUTE FUNCTION public.forbid();
+"""
+
 _copies = count(1)
 
 
@@ -38,6 +50,10 @@ class Templates:
     captured: str
     told: str
     """Captured, with event triggers."""
+    guarded: str = "unharmed guarded"
+    """As `pristine`, with event triggers of an administrator that allow the application's roles no function."""
+    both: str = "unharmed guarded told"
+    """As `told`, with these as well."""
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +82,12 @@ def templates(postgres: PostgresServer) -> Iterator[Templates]:
     with postgres.connect(names.told) as administrator:
         administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="sluice"))
     Master(postgres.info(names.told, ACCOUNT), schema="sluice").register(*(TableName("app", name) for name in TABLES))
+    for template, guarded in ((names.pristine, names.guarded), (names.told, names.both)):
+        _copy(postgres, template, guarded)
+        with postgres.connect(guarded) as administrator:
+            administrator.execute(GUARD)
     yield names
-    for name in (names.pristine, names.captured, names.told):
+    for name in (names.pristine, names.captured, names.told, names.guarded, names.both):
         _drop(postgres, name)
     with postgres.connect() as connection:
         for role in (*ROLES, ACCOUNT):
@@ -83,7 +103,7 @@ Outcome = tuple[str, tuple[str, ...]]
 def test_by_comparison_every_statement_ends_as_without_capture(
     postgres: PostgresServer, templates: Templates, scenario: str, compared: bool
 ) -> None:
-    differences = _differences(postgres, templates, templates.captured, scenario, compared=compared)
+    differences = _differences(postgres, templates.pristine, templates.captured, scenario, compared=compared)
     assert not differences, "\n".join(differences)
 
 
@@ -92,15 +112,24 @@ def test_by_comparison_every_statement_ends_as_without_capture(
 def test_with_event_triggers_every_statement_ends_as_without_capture(
     postgres: PostgresServer, templates: Templates, scenario: str
 ) -> None:
-    differences = _differences(postgres, templates, templates.told, scenario)
+    differences = _differences(postgres, templates.pristine, templates.told, scenario)
+    assert not differences, "\n".join(differences)
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("scenario", list(SCENARIOS))
+def test_event_triggers_that_forbid_functions_to_the_application_let_every_statement_pass(
+    postgres: PostgresServer, templates: Templates, scenario: str
+) -> None:
+    differences = _differences(postgres, templates.guarded, templates.both, scenario)
     assert not differences, "\n".join(differences)
 
 
 def _differences(
-    postgres: PostgresServer, templates: Templates, captured: str, scenario: str, *, compared: bool = False
+    postgres: PostgresServer, pristine: str, captured: str, scenario: str, *, compared: bool = False
 ) -> list[str]:
-    """The statements with another result in a copy of `captured` than in an unchanged one, with both results."""
-    expected = _outcomes(postgres, templates.pristine, SCENARIOS[scenario], compared=False)
+    """The statements with another result in a copy of `captured` than in one of `pristine`, with both results."""
+    expected = _outcomes(postgres, pristine, SCENARIOS[scenario], compared=False)
     found = _outcomes(postgres, captured, SCENARIOS[scenario], compared=compared)
     return [
         f"{statement}: {with_us} instead of {without}"

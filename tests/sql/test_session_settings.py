@@ -184,7 +184,11 @@ def templates(postgres: PostgresServer) -> Iterator[Templates]:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "settings",
-    [*SETTINGS, *({name: "off"} for name in SWITCHES)],
+    [
+        *SETTINGS,
+        pytest.param({"transaction_timeout": "60s"}, marks=pytest.mark.since(17, "transaction_timeout")),
+        *({name: "off"} for name in SWITCHES),
+    ],
     ids=lambda settings: " ".join(f"{name}={value}" for name, value in settings.items()) or "none",
 )
 def test_every_statement_ends_as_without_capture_under(

@@ -253,6 +253,36 @@ def test_a_renamed_table_stays_registered_under_its_new_name(any_master: Master)
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.releases
+@pytest.mark.parametrize("change", ["RENAME TO latest", "DROP v", "RENAME v TO w", "ADD w int DEFAULT 7"])
+def test_a_partition_that_is_emptied_after_a_change_of_its_table_loses_its_rows(
+    any_master: Master, change: str
+) -> None:
+    any_master.sql(
+        "CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE parts_0 PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+    )
+    any_master.register("parts")
+    any_master.sql("INSERT INTO parts VALUES (1, 'a'), (2, 'b'), (11, 'c')")
+    after = any_master.last_key()
+    now = "latest" if change == "RENAME TO latest" else "parts"
+    with any_master.connection.transaction():
+        any_master.sql(f"ALTER TABLE parts {change}", "TRUNCATE parts_0")
+        any_master.sql(f"TRUNCATE {now}", f"INSERT INTO {now} (id) VALUES (3)", "TRUNCATE parts_0")
+    found = any_master.items(after, ddl=True)
+    assert [(item.table.name, item.action) for item in found] == [
+        ("parts", "ALTER"), (now, "DELETE"), (now, "DELETE"), (now, "TRUNCATE"), (now, "INSERT"), (now, "DELETE"),
+    ]  # fmt: skip
+    assert [item.old["id"] for item in found if item.action == "DELETE"] == ["1", "2", "3"]
+    assert {tuple(item.old) for item in found if item.action == "DELETE"} == {
+        tuple(name for (name,) in any_master.rows(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
+            "ORDER BY attnum", [now],
+        ))
+    }  # fmt: skip
+
+
 def test_a_renamed_schema_takes_its_tables_along(orders: Master) -> None:
     orders.sql("CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)")
     orders.register("orders", TableName("s", "t"))

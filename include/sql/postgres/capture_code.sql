@@ -356,16 +356,16 @@ DECLARE
     declarations text := '';
     body text := '';
 BEGIN
-    IF NOT p_by_row AND (p_guard OR p_event = 'TRUNCATE') THEN
-        body := E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n';
-        IF p_guard THEN
-            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_columns,
+    IF p_event = 'TRUNCATE' AND partitioned THEN
+        -- First: what follows may return.
+        body := format(E'    PERFORM %s(%L::pg_catalog.text);\n', ${schema}.${prefix}own('end_note'), 'truncating ' || p_relid);
+    END IF;
+    IF NOT p_by_row AND p_guard THEN
+        body := body || E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n'
+            || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_columns,
                 ${schema}.${prefix}late_call_code(p_relid, p_event, false));
-        END IF;
     END IF;
-    IF p_event <> 'TRUNCATE' THEN
-        body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row, p_fitting);
-    END IF;
+    body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row, p_fitting);
     IF p_by_row AND protection IS NOT NULL THEN
         declarations := E'DECLARE\n    protected pg_catalog.text;\n';
         body := body || format(E'    IF (%s) THEN\n        protected := %s(%s);\n    END IF;\n',
@@ -397,9 +397,6 @@ BEGIN
                 ${schema}.${prefix}row_code(p_columns, 'OLD'))
             ELSE format(E'    IF NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid THEN\n'
                 '        PERFORM %s(%s, false);\n    END IF;\n', p_settle_by, ${schema}.${prefix}row_code(p_columns, 'NEW')) END;
-    END IF;
-    IF p_event = 'TRUNCATE' AND partitioned THEN
-        body := body || format(E'    PERFORM %s(%L::pg_catalog.text);\n', ${schema}.${prefix}own('end_note'), 'truncating ' || p_relid);
     END IF;
     IF p_debug THEN
         body := body || format(E'    PERFORM %s(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));\n',

@@ -120,9 +120,9 @@ BEGIN
         ' SET search_path TO pg_catalog, pg_temp AS %L', ${schema}.${prefix}own(functionname),
         format(E'\nBEGIN\n    IF %s OR %s(%L::text)\n'
             '        OR pg_partition_root(TG_RELID) IS DISTINCT FROM %s::oid::regclass THEN\n        RETURN NULL;\n    END IF;\n'
-            '    PERFORM %s(%L::text, %L::text, ''DELETE''::text, TG_RELID, ''true''::text);\n    RETURN NULL;\nEND\n',
+            '    PERFORM %s(%s::oid, TG_RELID);\n    RETURN NULL;\nEND\n',
             ${schema}.${prefix}replayed_code(), ${schema}.${prefix}own('is_noted'), 'truncating ' || p_relid, p_relid,
-            ${schema}.${prefix}own('recapture'), p_schema, p_table));
+            ${schema}.${prefix}own('empty_leaf'), p_relid));
     target := NULL;
     trigger_code := NULL;
     RETURN NEXT;
@@ -134,6 +134,19 @@ BEGIN
             'FOR EACH STATEMENT', ${schema}.${prefix}own(functionname));
         RETURN NEXT;
     END LOOP;
+END
+$sluice$;
+
+-- Queues the rows of a partition that is emptied as DELETEs, of its table as it is now: a change of that comes first.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}empty_leaf(p_relid oid, p_leaf oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    PERFORM ${schema}.${prefix}late_code(p_relid, p_relid, 'BEFORE', false);
+    PERFORM ${schema}.${prefix}recapture(n.nspname, c.relname, 'DELETE', p_leaf)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = p_relid
+          AND EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped');
 END
 $sluice$;
 

@@ -248,7 +248,7 @@ BEGIN
             PERFORM ${schema}.${prefix}capture_late(p_schema, p_table, relid);
         END IF;
     ELSIF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
-        PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+        PERFORM ${schema}.${prefix}renew_capture(p_schema, p_table, relid, p_light, p_in_ddl);
     ELSIF p_in_ddl AND NOT had.rewritten THEN
         RETURN NULL;  -- The command may have locked an index alone, and the table must not be waited for.
     END IF;
@@ -374,6 +374,30 @@ BEGIN
     UPDATE ${schema}.${prefix}captures x
         SET signature = ${schema}.${prefix}late_signature(p_relid), fingerprint = '', filenode = ${schema}.${prefix}filenode(p_relid)
         WHERE x.schemaname = p_schema AND x.tablename = p_table;
+END
+$sluice$;
+
+-- Makes triggers and functions anew where they must change. In a statement of the application nothing of this may fail:
+-- what its own event triggers forbid, or something else of the table, waits for the next comparison.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}renew_capture(
+    p_schema text, p_table text, p_relid oid, p_light boolean, p_in_ddl boolean
+) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    IF NOT p_in_ddl THEN
+        PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+        RETURN;
+    END IF;
+    BEGIN
+        PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+    EXCEPTION WHEN OTHERS THEN
+        -- Conflicts, lack of resources, and what an administrator or the server ends.
+        IF left(SQLSTATE, 2) IN ('40', '53', '54', '57', '58', 'XX') THEN
+            RAISE;
+        END IF;
+        PERFORM ${schema}.${prefix}capture_late(p_schema, p_table, p_relid);
+    END;
 END
 $sluice$;
 
@@ -509,7 +533,7 @@ BEGIN
         AND ${schema}.${prefix}is_single(this) THEN
         PERFORM ${schema}.${prefix}capture_late(p_new_schema, p_new_table, this);
     ELSE
-        PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
+        PERFORM ${schema}.${prefix}renew_capture(p_new_schema, p_new_table, this, p_light, true);
     END IF;
 
     -- The name that was left, unless it was not the first or the table is back.
