@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     closed        longtext COMMENT 'an admin''s closure of the gate (JSON): nothing is applied; NULL: none',
     tables        longtext COMMENT 'tables that are not ready (JSON); NULL: none',
     updated_at    datetime(6) NOT NULL
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what this slave has durably applied, one row a slave';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what this slave has durably applied, one row a slave';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
     slave      varchar(128) NOT NULL,
     "schema"   varchar(64) NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
     PRIMARY KEY (slave, "schema", tablename, block),
     KEY in_order (slave, state, planned_at, "schema", tablename, block),
     KEY in_files (slave, state, file)
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: the restart table of loads, one row a block';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: the restart table of loads, one row a block';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}throttle (
     slave            varchar(128) PRIMARY KEY,
     paused           tinyint(1) NOT NULL COMMENT 'no block is begun',
@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}throttle (
     loaders          integer NOT NULL,
     since            datetime(6) NOT NULL COMMENT 'from when on the rate is in force',
     updated_at       datetime(6) NOT NULL
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what the load of a slave is held to just now';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what the load of a slave is held to just now';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}definitions (
     slave      varchar(128) NOT NULL,
     kind       varchar(20) NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}definitions (
     making     tinyint(1) NOT NULL DEFAULT 0 COMMENT 'it was begun on the slave, and may be there in part',
     updated_at datetime(6) NOT NULL,
     PRIMARY KEY (slave, kind, "schema", tablename, name)
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: indexes and constraints that this slave has from its master';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: indexes and constraints that this slave has from its master';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint AUTO_INCREMENT PRIMARY KEY,
     slave       varchar(128) NOT NULL,
@@ -91,7 +91,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     settled_at  datetime(6),
     answer      longtext COMMENT 'why it was not applied when somebody asked for it',
     KEY of_slave (slave, status)
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: changes set aside by the policy on_conflict: reject';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: changes set aside by the policy on_conflict: reject';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}locks (
     name varchar(160) PRIMARY KEY
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what loaders lock; a row a slave and kind';
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what loaders lock; a row a slave and kind';

@@ -5,8 +5,9 @@ by their number in the master's definitions, which a rename does not change, and
 columns that only the slave has are not changed. Where one column gets the name that another one leaves, names do not
 tell whether the change was made: a server that does it in one statement notes it there with the table; on others
 columns that get other names first get one with their number, all of them. A column of the slave is never narrower than
-the master's, and may be wider. A column whose values this server would convert differently from the master is refused:
-its table must be loaded again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit
+the master's, and may be wider. A column whose values this server would convert differently from the master is made
+again, empty, if the master rewrote its rows, which follow as changes; else it is refused: its table must be loaded
+again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit
 half a window.
 """
 
@@ -26,7 +27,7 @@ from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import Action
 from sluice.model.defined import Defined, DefinedKind
-from sluice.model.logical_type import ColumnType, Fit
+from sluice.model.logical_type import ColumnType, Fit, Kind, LogicalType
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
@@ -49,6 +50,14 @@ class DefinitionRefused(DefinitionNotFollowed):
 
 
 _NONE: Mapping[int, Column] = {}
+_ONE_FORM = frozenset(
+    {
+        frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}),
+        frozenset({Kind.TEXT, Kind.CHAR}),
+        frozenset({Kind.TEXT, Kind.XML}),
+    }
+)
+"""Kinds whose values PostgreSQL may leave as they are where one becomes the other."""
 _BY_HAND = "Remove what is in the way on the slave (an index, a view, a column of its own), or make the change there."
 AGAIN = (
     "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
@@ -334,10 +343,14 @@ class Alterer(ABC, Generic[T]):
             if own is None:
                 change.added.append((column, new.missing.get(column.name)))
                 continue
+            if self._emptied(item, own, column):
+                change.dropped.append(own.name)
+                change.added.append((column, None))
+                continue
             if own.name != column.name:
                 change.renamed[own.name] = column.name
                 change.aside[own.name] = aside(position)
-            if (wider := self._widened(new.table, own, column)) or (column.nullable and not own.nullable):
+            if (wider := self._widened(item, own, column)) or (column.nullable and not own.nullable):
                 change.modified.append((own, column, wider))
         key = [column.name for column in new.shape.key]
         formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
@@ -352,17 +365,50 @@ class Alterer(ABC, Generic[T]):
         indexes = self.definitions.catalog.own_indexes(self.connection, [table])
         return next((index.columns for index in indexes if index.primary), ())
 
-    def _widened(self, table: TableName, own: Column, wanted: Column) -> bool:
+    def _emptied(self, item: DefinitionChange, own: Column, wanted: Column) -> bool:
+        """Whether the column must be made again: what it has is not converted, and the master's values follow."""
+        types = self._retyped(item, wanted)
+        alike = self.holds(own.type, wanted.type) or self.holds(wanted.type, own.type)
+        return types is not None and not wanted.key and not alike and rewritten(*types)
+
+    def _widened(self, item: DefinitionChange, own: Column, wanted: Column) -> bool:
         """Whether the slave's column must get the wanted type. Raises `DefinitionRefused`."""
         wider = not self.holds(own.type, wanted.type)
-        if wider and not self.holds(wanted.type, own.type):
+        types = self._retyped(item, wanted)
+        # A number that becomes a text is one of as many digits here and on the master.
+        digits = types is not None and {types[0].kind, types[1].kind} == {Kind.NUMBER} and not rewritten(*types)
+        if wider and not digits and not self.holds(wanted.type, own.type):
             raise DefinitionRefused(
-                table,
+                item.table,
                 f"column {wanted.name} is {own.type} here and would become {wanted.type}, in which this server may "
                 "write its values otherwise than the master",
                 AGAIN,
             )
         return wider
+
+    def _retyped(self, item: DefinitionChange, column: Column) -> tuple[LogicalType, LogicalType] | None:
+        """The column's types on the master before and after the change; None where it is the same or new."""
+        definitions = _definitions(item)
+        was, became = (
+            next((each for each in one.shape.columns if each.position == column.position), None) for one in definitions
+        )
+        if was is None or became is None or was.type == became.type:
+            return None
+        old, new = (
+            self._of_master.logical(each.type, defined_in(one))
+            for each, one in zip((was, became), definitions, strict=True)
+        )
+        return old, new
+
+
+def rewritten(old: LogicalType, new: LogicalType) -> bool:
+    """Whether any master writes all rows anew where a column gets this type. Pure."""
+    if old.kind is new.kind is Kind.NUMBER:
+        # Only room for more digits before the point, or for any, needs no other values.
+        more = old.precision is not None and new.precision is not None and new.precision >= old.precision
+        return not (new.precision is None or (more and new.scale == old.scale))
+    kinds = frozenset({old.kind, new.kind})
+    return len(kinds) == 2 and Kind.OTHER not in kinds and kinds not in _ONE_FORM
 
 
 def aside(position: int) -> str:

@@ -10,6 +10,8 @@ from sluice.vendors.mysql.connection import MySQLSession, quoted
 HERE = "public"
 LONGEST = 64
 """Characters of a name."""
+LONGEST_FILE = 251
+"""Bytes of a file's name without its ending: a table has a file of its name, a database a folder."""
 OF_SERVER = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 """Databases in which the server keeps its own."""
 
@@ -40,4 +42,14 @@ def fault(session: MySQLSession, table: TableName) -> str | None:
             return f"a name of more than {LONGEST} characters, which no table has"
         if part.endswith(" ") or any(ord(letter) > 0xFFFF or letter == "\0" for letter in part):
             return "a name that ends with a blank, or has a character beyond U+FFFF, which no table has"
+        if _file_bytes(part) > LONGEST_FILE:
+            return "a name with so many signs that the server's file of that name would have too long a name,"
     return None
+
+
+def _file_bytes(name: str) -> int:
+    """The length of the server's file of that name: signs and most letters are `@` and four hexadecimal digits there,
+    letters of European scripts `@` and two signs."""
+    plain = sum(letter.isascii() and (letter.isalnum() or letter == "_") for letter in name)
+    european = sum("\u00c0" <= letter <= "\u0587" or "\u1e00" <= letter <= "\u1fff" for letter in name)
+    return plain + 3 * european + 5 * (len(name) - plain - european)
