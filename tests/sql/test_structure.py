@@ -290,6 +290,34 @@ def test_a_renamed_schema_takes_its_tables_along(orders: Master) -> None:
     assert orders.items()[-1].table == TableName("z", "t")
 
 
+@pytest.mark.releases
+def test_columns_that_swap_their_names_keep_their_key_and_what_is_null(any_master: Master) -> None:
+    any_master.sql(
+        "CREATE TABLE pairs (id int PRIMARY KEY, other int, v text NOT NULL, w text)",
+        "INSERT INTO pairs VALUES (1, 10, 'one', NULL)",
+    )
+    any_master.register("pairs")
+    for one, two in (("id", "other"), ("v", "w")):
+        any_master.sql(
+            f"ALTER TABLE pairs RENAME {one} TO third",
+            f"ALTER TABLE pairs RENAME {two} TO {one}",
+            f"ALTER TABLE pairs RENAME third TO {two}",
+        )
+    after = any_master.last_key()
+    any_master.sql(
+        "INSERT INTO pairs (id, other, v, w) VALUES (20, 2, NULL, 'two')",
+        "UPDATE pairs SET v = 'was null'",
+        "DELETE FROM pairs WHERE other = 2",
+    )
+    inserted, *updated, deleted = any_master.items(after)
+    assert [item.guid for item in (inserted, *updated, deleted)] == ["2", "1", "2", "2"]
+    assert '<col name="v" type="null"></col>' in (inserted.content or "")
+    for item in updated:
+        assert '<col name="v" type="null"></col>' in (item.oldcontent or ""), item
+    assert any_master.value("SELECT demo_check_structure()") is not None
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
 def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
     orders.sql("CREATE TABLE news (id int PRIMARY KEY, v text, n int)")
     orders.register("orders", "news")

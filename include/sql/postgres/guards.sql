@@ -17,8 +17,9 @@ END
 $sluice$;
 
 -- Those of some partitions of a table, or of the table itself, for which code may run that was generated for columns with
--- these names and types; none if the table's columns are others by now. It asks PostgreSQL itself by pg_typeof, not the
--- catalogue, which a transaction may see as before the change.
+-- these names and types in this order; none if the table's columns are others by now. It asks PostgreSQL itself, by
+-- pg_typeof and the names of a row's fields, not the catalogue, which a transaction may see as before the change. Two
+-- columns that exchange their names have the same names and types, but not the same key and NOT NULL.
 --   p_next: the number that the next column of the table will get. p_name: the name of the table, with its schema.
 --   p_tables: the table, and the partitioned ones below it. Capture functions pass it as constants: then PostgreSQL
 --   computes the result
@@ -34,13 +35,17 @@ LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET quote_all_i
 AS $sluice$
 DECLARE
     types oid[];
+    names text[];
 BEGIN
     EXECUTE format(
-        'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[] FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
+        'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[], ARRAY(SELECT f.name FROM json_object_keys(row_to_json(r.*)) WITH ORDINALITY AS f (name, place)'
+        ' WHERE f.name = ANY ($1) ORDER BY f.place)'
+        ' FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
         (SELECT string_agg(format(', pg_typeof(r.%I)', name), '' ORDER BY place) FROM unnest(p_names) WITH ORDINALITY AS n (name, place)),
-        p_tables[1]) INTO types;
+        p_tables[1]) INTO types, names USING p_names;
     -- NULL: there is no column of that number yet.
-    IF types <> p_rowtype || p_types OR p_tables[1]::text <> p_name OR has_column_privilege(p_tables[1], p_next::int2, 'SELECT') IS NOT NULL THEN
+    IF types <> p_rowtype || p_types OR names <> p_names OR p_tables[1]::text <> p_name
+        OR has_column_privilege(p_tables[1], p_next::int2, 'SELECT') IS NOT NULL THEN
         RETURN '{}';
     END IF;
     RETURN ARRAY(SELECT relid FROM unnest(p_relids) AS r (relid)
