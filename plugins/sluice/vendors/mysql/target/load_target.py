@@ -96,7 +96,8 @@ _REMEDIES = {
     1117: _FEWER, 1118: _FEWER, 1005: _FEWER,
     1173: "give it a primary key on the master; or, as an administrator: SET GLOBAL innodb_force_primary_key = OFF",
 }  # fmt: skip
-_OTHERWISE = "change its columns by columns, or take the table out of the replication's tables"
+_NONE_LEFT = "take the table out of the replication's tables"
+_OTHERWISE = f"change its columns by columns, or {_NONE_LEFT}"
 
 
 def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
@@ -104,6 +105,9 @@ def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dic
     session = native(connection)
     found = {}
     for definition in definitions:
+        if not definition.shape.columns:
+            found[definition.table] = f"it has no column that a row could be written to; {_NONE_LEFT}"
+            continue
         error = _tried(session, definition.shape.columns, [column.name for column in definition.shape.key])
         if error is None:
             continue
