@@ -1,5 +1,6 @@
 """A PostgreSQL master and a MariaDB slave, replicated by the production code."""
 
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -40,7 +41,7 @@ from tests.waiting import DEADLINE_SECONDS
 
 CONFIG = """
 prefix: DEMO_
-master: {{conn_id: m, schema: public}}
+master: {{conn_id: m, schema: {schema}}}
 slaves:
   dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop{slave}}}
 tables:
@@ -84,9 +85,11 @@ class Rig:
         block_rows: int = 1_000,
         where: bool = False,
         lines: str = "",
+        schema: str = "public",
         **slave: str,
     ) -> Self:
-        """`tables`: DDL of the master, whose tables are captured. `lines`: more lines of `tables`. `slave`: options."""
+        """`tables`: DDL of the master, whose tables are captured. `lines`: more lines of `tables`. `schema`: of
+        Sluice's own objects on the master. `slave`: options."""
         options = "".join(f", {name}: {value}" for name, value in slave.items())
         text = CONFIG.format(
             vendor=cls.vendor,
@@ -96,6 +99,7 @@ class Rig:
             block_rows=block_rows,
             where=str(where).lower(),
             lines=lines,
+            schema=schema,
         )
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": slave_database()}
@@ -110,8 +114,8 @@ class Rig:
         return rig
 
     def capture(self) -> None:
-        resources.install(self.master, self.pair.prefix, "public")
-        registry = Registry(self.master, self.pair.prefix, "public")
+        resources.install(self.master, self.pair.prefix, self.schema)
+        registry = Registry(self.master, self.pair.prefix, self.schema)
         for resolved in self.pair.replication.resolve(catalog.tables(self.master)):
             if not registry.has(resolved.table):
                 registry.register(resolved.table)
@@ -146,6 +150,11 @@ class Rig:
         return Running(self)
 
     @property
+    def schema(self) -> str:
+        """The schema of Sluice's own objects on the master."""
+        return self.pair.replication.master.schema
+
+    @property
     def store(self) -> CheckpointStore:
         return CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
 
@@ -161,7 +170,7 @@ class Rig:
 
     def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave is NORMAL and has applied all that the master has committed by now."""
-        now = position.take(self.master, self.pair.prefix, "public")
+        now = position.take(self.master, self.pair.prefix, self.schema)
 
         def current() -> bool:
             found = self.checkpoint
@@ -184,8 +193,11 @@ class Rig:
 
     def differences(self) -> dict[str, tuple[Any, ...]]:
         """For each different table some rows that only the master has, and some that only the slave has."""
-        found = {}
+        found: dict[str, tuple[Any, ...]] = {}
         for table in self.tables():
+            if slave_catalog.shape(self.slave, table) is None:
+                found[str(table)] = ("absent on the slave",)
+                continue
             master, slave = self.master_rows(table), self.slave_rows(table)
             if master != slave:
                 ours = [row for row in master if row not in slave]
@@ -202,7 +214,7 @@ class Rig:
         columns = []
         for column in shape.replicated:
             name = quoted(column.name)
-            plain = column.type.split("(")[0]
+            plain = re.sub(r"\(.*?\)", "", column.type)
             as_text = plain in AS_TEXT or "." in column.type or column.type.endswith("[]")
             columns.append(f"{name}::text" if as_text else name)
         query = f"SELECT {', '.join(columns)} FROM {quoted(table.schema, table.name)}"
