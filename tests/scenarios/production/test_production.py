@@ -139,15 +139,12 @@ def test_a_full_volume_harms_nothing(shape: Shape, service: str) -> None:
 
 
 def test_an_image_is_replaced_while_rows_flow(shape: Shape) -> None:
-    """As `docker compose up --detach --build` does it: part by part."""
+    """Part by part, Spark last: an Airflow of the former release refuses executors of the next one."""
     with (shape.folder / "plugins" / "sluice" / "errors.py").open("a") as library:
         library.write("\n# Another release.\n")
     shape.compose.build()
-    for service in ("spark-master", "spark-worker-1", "spark-worker-2", "spark-connect"):
-        shape.change()
-        shape.compose.recreate(service)
-        shape.compose.await_healthy(service)
-    for service in ("api-server", "scheduler", "dag-processor", "triggerer"):
+    airflow = ("api-server", "scheduler", "dag-processor", "triggerer")
+    for service in (*airflow, "spark-master", "spark-worker-1", "spark-worker-2", "spark-connect"):
         shape.change()
         shape.compose.recreate(service)
         shape.compose.await_healthy(service)
