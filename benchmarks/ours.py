@@ -69,7 +69,9 @@ def begin(store: CheckpointStore, master: PostgresSession) -> None:
     store.ensure()
     store.move(SlaveState.INITIAL)
     store.move(SlaveState.TRANSITION)
-    store.start_at(position.take(master, PREFIX, DEFAULT_SCHEMA))
+    now = position.take(master, PREFIX, DEFAULT_SCHEMA)
+    position.secure(master, PREFIX, DEFAULT_SCHEMA, now)
+    store.start_at(now)
     store.move(SlaveState.NORMAL)
 
 

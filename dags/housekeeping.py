@@ -14,12 +14,15 @@ Every ten minutes, for every replication:
   for which no slave waits: `housekeeping` of the configuration says after how many days.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run has ended, **`forget_jobs`** removes records and
-logs of jobs that ended a week ago, **`forget_reports`** removes old reports of `resync`.
+logs of jobs that ended a week ago, **`forget_reports`** removes old reports of `resync`. **`unwatched_applies`** finds
+applies whose run is unknown here, as after a loss of Airflow's metadata; **`adopt_applies`** gives each a new run.
 """
 
 from airflow.sdk import chain
 
+from sluice.airflow.apply_start import EnsureApply
 from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.step import RETRY
 from sluice.airflow.steps_housekeeping import (
     check_structure,
     clear_files,
@@ -32,6 +35,7 @@ from sluice.airflow.steps_housekeeping import (
     keep_definitions,
     purge_items,
     tell_people,
+    unwatched_applies,
 )
 
 with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_runs=1) as dag:
@@ -43,4 +47,5 @@ with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_
     clear_files.expand(prefix=prefixes)
     chain(compare_definitions.expand(prefix=prefixes), tell_people.expand(prefix=prefixes))
     chain(end_orphans(), forget_jobs())
+    EnsureApply.partial(task_id="adopt_applies", **RETRY).expand_kwargs(unwatched_applies())
     forget_reports()

@@ -295,7 +295,7 @@ class TableReader(DataSourceReader):
                 position = change_read.begun(master, session, self._feed, str(self._table))
             if position is None:
                 position = master.queue.take(session, master.prefix, master.schema)
-                master.queue.secure(session, position)
+                master.queue.secure(session, master.prefix, master.schema, position)
             self._read = table_rows.plan(master, session, self._table, position, self._rows)
         return [InputPartition((self._read, number)) for number in range(self._read.partitions)]
 
@@ -325,7 +325,7 @@ class ChangeSource(_CarriesLibrary, _Source):
                 raise OptionWrong("option from is missing: the position after which changes are read, or option feed.")
             if end is None:
                 end = master.queue.take(session, master.prefix, master.schema, begin)
-                master.queue.secure(session, end)
+                master.queue.secure(session, master.prefix, master.schema, end)
         change_read.expect_ordered(begin, end)
         return ChangeReader(self._read(), change_read.spans(begin, end))
 
@@ -396,10 +396,13 @@ class ChangeStream(_CarriesLibrary, DataSourceStreamReader, SupportsTriggerAvail
         with master.session() as session:
             change_read.expect_held(master, session, begin)
             now = master.queue.take(session, master.prefix, master.schema, begin)
-            # A crash of the master must not undo what a sink has.
-            master.queue.secure(session, now)
-        with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
-            changes = reader.survey(Window(begin, now), limit=1).changes
+            with master.queue.Reader(
+                master.info, master.prefix, master.schema, application=master.application
+            ) as reader:
+                changes = reader.survey(Window(begin, now), limit=1).changes
+            if changes:
+                # A crash of the master must not undo what a sink has.
+                master.queue.secure(session, master.prefix, master.schema, now)
         offset = _offset(now) if changes else start
         if self._up_to_now:
             self._last = offset

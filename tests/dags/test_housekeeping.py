@@ -23,6 +23,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.items_state import ItemsState
 from sluice.coordination.known_pairs import KnownMaster
+from sluice.model import items_limit
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
@@ -55,7 +56,9 @@ class World:
         for state in path:
             store.move(state)
         if applied:
-            store.start_at(position.take(self.master, DEMO, "sluice"))
+            now = position.take(self.master, DEMO, "sluice")
+            position.secure(self.master, DEMO, "sluice", now)
+            store.start_at(now)
 
     def left(self) -> int:
         row = self.master.execute("SELECT pg_catalog.count(*) FROM sluice.demo_items").fetchone()
@@ -159,7 +162,7 @@ def limited(world: World, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Ca
 
     def limit(text: str) -> None:
         (file,) = (path for folder in config.folders() for path in folder.glob("DEMO.yaml"))
-        file.write_text(file.read_text() + f"items_limit: {text}\n")
+        file.write_text(file.read_text().partition("items_limit")[0] + f"items_limit: {text}\n")
 
     return limit
 
@@ -232,6 +235,46 @@ def test_a_slave_that_answers_is_dropped_at_once(
     assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
     states = {name: CheckpointStore(world.slaves[name], DEMO, "sluice", name).read() for name in "ab"}
     assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]
+
+
+@pytest.mark.parametrize(("readable", "why"), [(True, "is free on the master's disk"), (False, "of the database")])
+def test_without_a_configured_limit_the_room_on_the_master_gives_one(
+    world: World, limited: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, readable: bool, why: str
+) -> None:
+    world.slave("a", *TO_NORMAL)
+    world.write(20)
+    world.slave("b", *TO_NORMAL)
+    assert run(purge_items) == "0 changes purged", "there is room"
+    monkeypatch.setattr(items_limit, "SHARE", 1e-12)
+    monkeypatch.setattr(items_limit, "LEAST", 1)
+    if not readable:
+        monkeypatch.setattr("sluice.vendors.postgres.source.purge._free", lambda *_: None)
+    limited("{unlimited: true}")
+    assert run(purge_items) == "0 changes purged", "somebody wants it so"
+    limited("{}")
+    assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
+    dropped = CheckpointStore(world.slaves["a"], DEMO, "sluice", "a").read()
+    assert dropped is not None and dropped.state is SlaveState.INCONSISTENT
+    assert why in dropped.message and "Start the DAG initial_update" in dropped.message
+    world.write(5)
+    assert run(purge_items) == "0 changes purged; slave b dropped, 5 changes purged"
+    world.write(5)
+    assert run(purge_items) == "5 changes purged", "nobody needs them: ITEMS stays small while the application goes on"
+
+
+def test_a_slave_whose_master_was_restored_is_told_though_its_apply_is_stopped_and_nothing_is_deleted_by_its_position(
+    world: World,
+) -> None:
+    world.write(5)
+    world.slave("a", *TO_NORMAL)
+    world.master.execute("DELETE FROM sluice.demo_info WHERE starts_with(name, 'run ')")  # as in a snapshot of before
+    world.slave("b", *TO_NORMAL)
+    world.write(3)
+    world.slave("b", applied=True)
+    assert run(purge_items) == "8 changes purged", "b has them, and a needs a load"
+    stopped = CheckpointStore(world.slaves["a"], DEMO, "sluice", "a").read()
+    assert stopped is not None and stopped.state is SlaveState.INCONSISTENT
+    assert "restore of its files" in stopped.message and "Start an initial update" in stopped.message
 
 
 def test_a_slave_in_a_failover_is_not_dropped_and_is_named_with_the_remedy(

@@ -19,7 +19,7 @@ from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.job_operator import LoadOperator, SparkJobOperator
 from sluice.airflow.job_trigger import JobTrigger
-from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
+from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs, unwatched_applies
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import ApplyQuery, QueryRecord
 from sluice.coordination.redis_store import StoreUnreachable
@@ -66,6 +66,7 @@ def active_runs(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id in runs)
     monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_active", lambda owner: owner.run_id in runs)
+    monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_known", lambda owner: True)
     yield runs
     for job in jobs.all_jobs():
         job.runner.send(signal.SIGKILL)
@@ -257,11 +258,38 @@ def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None
     awaited(lambda: job.state() is JobState.ENDED)
 
 
-@pytest.mark.parametrize(("slave", "known"), [("dr1", False), ("gone", True), ("gone", False)])
+def test_an_apply_goes_on_and_is_adopted_when_airflow_has_lost_its_metadata(
+    active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = begin()
+    active_runs.clear()
+    assert unwatched_applies.function() == [], "its run is known"
+    monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_known", lambda _: False)
+    assert end_orphans.function() == 0
+    assert unwatched_applies.function() == [{"prefix": "DEMO_", "slave": "dr1"}]
+    active_runs.add("run2")
+    adopted = begin(run="run2")
+    assert (adopted.id, adopted.owner.run_id, adopted.state()) == (job.id, "run2", JobState.RUNNING)
+    jobs.stop(adopted, "anna", "x")
+    assert unwatched_applies.function() == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_load_ends_with_its_run_though_airflow_has_lost_its_metadata(
+    known: bool, active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = begin(Load)
+    active_runs.clear()
+    monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_known", lambda _: known)
+    assert end_orphans.function() == 1
+    awaited(lambda: job.state() is JobState.ENDED)
+
+
+@pytest.mark.parametrize(("slave", "known"), [("dr1", True), ("dr1", False), ("gone", True), ("gone", False)])
 def test_housekeeping_ends_queries_whose_run_is_over_also_of_slaves_that_are_gone(
     slave: str, known: bool, redis_url: str, active_runs: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that this Airflow does not know may be another one's, unless the pair is configured here."""
+    """A run that this Airflow does not know may be another one's, or was lost with the metadata."""
     client = redis_store.connect(redis_url)
     noted = ApplyQuery(client, "DEMO_", slave)
     noted.write(QueryRecord("query1", asdict(job_operator.owner_of(context()["ti"])), time.time(), "session", "spark"))
@@ -269,8 +297,11 @@ def test_housekeeping_ends_queries_whose_run_is_over_also_of_slaves_that_are_gon
     try:
         assert end_orphans.function() == 0
         active_runs.clear()
-        ends = slave == "dr1" or known
+        ends = known
         assert end_orphans.function() == ends
+        assert unwatched_applies.function() == (
+            [{"prefix": "DEMO_", "slave": "dr1"}] if slave == "dr1" and not known else []
+        )
         assert (noted.state().stop is not None) == ends
         assert end_orphans.function() == 0
     finally:

@@ -43,6 +43,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
 from tests.rig.applying import Applying
@@ -225,7 +226,7 @@ class Rig:
             checkpoints.ensure()
             checkpoints.move(SlaveState.INITIAL)
             checkpoints.move(SlaveState.TRANSITION)
-            checkpoints.start_at(self.now())
+            checkpoints.start_at(self.seen_now())
             checkpoints.move(SlaveState.NORMAL)
 
     def install(self) -> None:
@@ -322,6 +323,12 @@ class Rig:
         """The master's current position."""
         return position.take(self.master, self.pair.prefix, self.replication.master.schema)
 
+    def seen_now(self) -> Position:
+        """As `now`, for a checkpoint: the master has a record of it."""
+        now = self.now()
+        position.secure(self.master, self.pair.prefix, self.replication.master.schema, now)
+        return now
+
     def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
         now = self.now()
@@ -356,6 +363,8 @@ class Rig:
     def set_back(self, to: Position | None) -> None:
         """Sets the checkpoint to `to`; the rows are not changed."""
         assert to is not None
+        if isinstance(to, SnapshotPosition):
+            position.secure(self.master, self.pair.prefix, self.replication.master.schema, to)
         with self.slave.transaction():
             self.checkpoints.start_at(to)
 

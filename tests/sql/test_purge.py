@@ -1,11 +1,19 @@
 """Positions of PostgreSQL bracket their snapshot; a purge needs positions. Tests of every vendor: tests/vendors."""
 
+import shutil
+from collections.abc import Callable
+
 import psycopg
 import pytest
 
+from devstack.postgres import PostgresServer
+from sluice.capture import resources
+from sluice.model import items_limit
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source import position, purge
 from tests.sql.master import Master
 
 pytestmark = pytest.mark.releases
@@ -16,6 +24,9 @@ def orders(master: Master) -> Master:
     master.sql("CREATE TABLE orders (id int PRIMARY KEY)")
     master.register("orders")
     return master
+
+
+PREFIX = Prefix("DEMO_")
 
 
 def now(master: Master) -> SnapshotPosition:
@@ -45,3 +56,18 @@ def test_the_first_position_lies_below_the_first_key(database) -> None:  # type:
     master.install()
     first = now(master)
     assert first.high < master.value("SELECT demo_increment()")
+
+
+def test_free_space_is_told_to_those_who_may_run_programs_and_the_database_bounds_the_rest(
+    database: Callable[..., ConnectionInfo], postgres: PostgresServer
+) -> None:
+    for info, readable in ((database(), True), (database(role=True), False)):
+        with connect(info, application="test", autocommit=True) as master:
+            resources.install(master, PREFIX, "sluice")
+            room = purge.room(master, PREFIX, "sluice")
+        free = shutil.disk_usage(postgres.data).free
+        assert 0 < room.items < room.database
+        assert (room.free is not None) == readable
+        assert room.free is None or 0.5 * free < room.free < 2 * free + 1e9
+        limit, why = items_limit.default(room)
+        assert limit.bytes is not None and limit.bytes >= 1 and why

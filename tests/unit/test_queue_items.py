@@ -16,7 +16,8 @@ def sent(keys: list[int], kind: pa.DataType) -> pa.Table:
     columns["trans_key"] = (
         pa.ExtensionArray.from_storage(kind, eight) if isinstance(kind, pa.BaseExtensionType) else eight
     )
-    return pa.table({**columns, "unordered": pa.array([key == 2**32 for key in keys], pa.bool_())})
+    columns["unordered"] = pa.array([key == 2**32 for key in keys], pa.bool_())
+    return pa.table({**columns, "left_out": pa.nulls(len(keys), pa.int64())})
 
 
 @pytest.mark.parametrize("kind", [pa.opaque(pa.binary(), "xid8", "PostgreSQL"), pa.binary()], ids=["opaque", "bytes"])

@@ -1,8 +1,7 @@
--- Returns when a crash of the master cannot undo what a position has seen. Commits with synchronous_commit = off and
--- rollbacks are visible before they are on disk; after a crash their transaction IDs and REPL_KEYs are used again.
--- Called by: the apply before it commits a window, the loader before it stores a block; on a slave, by the purge and
---   a failover, which rely on its checkpoint. In a transaction of its own.
--- Parameter: lsn, of the position.
+-- Returns when a crash of a slave cannot undo its checkpoint. Commits with synchronous_commit = off are visible before
+-- they are on disk.
+-- Called by: the purge and a failover, which rely on the checkpoint. In a transaction of its own.
+-- Parameter: lsn, up to which the log must be on disk.
 -- Result: one row of no meaning: if something was not on disk, a message was written to the log, whose commit forces
 --   all earlier records to disk.
 -- Privileges: none.

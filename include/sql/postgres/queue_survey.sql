@@ -1,10 +1,11 @@
 -- Measures a window without reading it: number, last key and size of its changes, and its cuts.
 -- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
---   key on, a number; ${limited}: whether there may be more, true or false.
+--   key on, a number; ${limited}: whether there may be more, true or false; ${largest}: bytes of contents.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs that
 --   change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], whether
---   changes may be in another order than they happened, and whether more changes follow in the window.
+--   changes may be in another order than they happened, the changes above ${largest} as JSON [[repl_key, schema, table,
+--   bytes], …], and whether more changes follow in the window.
 -- Privileges: SELECT on ITEMS.
 -- Oldest version: PostgreSQL 14.
 WITH following AS (
@@ -22,6 +23,9 @@ SELECT count(*) AS changes,
        (jsonb_agg(jsonb_build_array(repl_key, trans_key::text::bigint, db_action, db_schema, tablename) ORDER BY repl_key)
            FILTER (WHERE db_action NOT IN ('INSERT', 'UPDATE', 'DELETE')))::text AS cuts,
        coalesce(bool_or(version = '2'), false) AS unordered,
+       (jsonb_agg(jsonb_build_array(repl_key, db_schema, tablename, coalesce(octet_length(content), 0)::bigint + coalesce(octet_length(oldcontent), 0)))
+           FILTER (WHERE coalesce(octet_length(content), 0)::bigint + coalesce(octet_length(oldcontent), 0) > ${largest}))::text
+           AS oversized,
        EXISTS (SELECT FROM following) AS more
 FROM ${schema}.${prefix}items
 WHERE ${window} AND repl_key < coalesce((SELECT first FROM following), ${ceiling} + 1)

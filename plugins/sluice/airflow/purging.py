@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from sluice.airflow.task_context import TaskContext
 from sluice.config import SlaveConfig
+from sluice.configuration.options import ItemsLimit
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.counted import counted
@@ -14,7 +15,7 @@ from sluice.database import positions
 from sluice.database.changes import ChangeQueue
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.errors import SluiceError
+from sluice.errors import DataLost, SluiceError
 from sluice.model import items_limit
 from sluice.model.items_limit import Waiting
 from sluice.model.position import Position
@@ -66,8 +67,9 @@ class Purge:
         needed = (*needs.positions, *needs.holds)
         known = {name: needs.positions.get(name) or self._note(name).position for name in needed}
         warning = ""
-        if self.task.replication.items_limit.any:
-            warning, freed = self._enforce_limit(now, needs, known)
+        limit, why = self._limit()
+        if limit.any:
+            warning, freed = self._enforce_limit(now, needs, known, limit, why)
             done += freed
         self._module.note(
             self.master, self.task.prefix, self._schema,
@@ -93,9 +95,18 @@ class Purge:
                 # A slave that crashes must not need again what is deleted now: secure its checkpoint.
                 checkpoint = self.task.checkpoint(slave, secure=True)
                 needs_items = checkpoint is not None and checkpoint.state in NEEDS_ITEMS
+                if checkpoint is not None and needs_items and checkpoint.position is not None:
+                    self._module.expect_continued(self.master, self.task.prefix, self._schema, [checkpoint.position])
                 if dropped and checkpoint is not None and needs_items and lost(checkpoint.position, purged):
                     self._drop_slave(slave, dropped)
                     continue
+            except DataLost as replaced:
+                # Its position means nothing here: by it, changes that nobody has would be deleted.
+                try:
+                    self._drop_slave(slave, str(replaced))
+                except SluiceError as error:
+                    needs.holds[slave.name] = f"slave {slave.name} must be loaded, and cannot be told: {error}"
+                continue
             except SluiceError as error:
                 if dropped:
                     needs.dropped[slave.name] = dropped
@@ -143,18 +154,29 @@ class Purge:
             log.info("%s: the last one is slave %s, current as of %.19s", task, last, time)
         return f"{counted(purged, 'change')} purged"
 
-    def _enforce_limit(self, now: Position, needs: Needs, known: dict[str, Position | None]) -> tuple[str, str]:
-        """Warns, or drops one slave; returns the warning, and what was done."""
+    def _limit(self) -> tuple[ItemsLimit, str]:
+        """The limit in force, and where it comes from if the configuration has none."""
         limit = self.task.replication.items_limit
+        if limit.any or limit.unlimited:
+            return limit, ""
+        room = self._module.room(self.master, self.task.prefix, self._schema)
+        return items_limit.default(room) if room is not None else (limit, "")
+
+    def _enforce_limit(
+        self, now: Position, needs: Needs, known: dict[str, Position | None], limit: ItemsLimit, why: str
+    ) -> tuple[str, str]:
+        """Warns, or drops one slave; returns the warning, and what was done."""
         rows, size = self._module.waiting(self.master, self.task.prefix, self._schema)
         waiting = Waiting(rows, size, items_limit.age(now, known))
         share, last = waiting.share(limit), items_limit.furthest(known)
-        warning = items_limit.warning(share, waiting.explain(limit), last)
+        explained = waiting.explain(limit, why)
+        log.info("%s: items_limit: %s", self.task, explained)
+        warning = items_limit.warning(share, explained, last)
         if share < 1 or last is None:
             if warning:
                 log.warning("%s: %s", self.task, warning)
             return warning, ""
-        reason = items_limit.reason(waiting.explain(limit))
+        reason = items_limit.reason(explained)
         try:
             self._drop_slave(self.task.replication.slave(last), reason)
         except SluiceError as error:

@@ -24,7 +24,7 @@ from sluice.airflow import (
     transfer_form,
 )
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.job import Job, JobState
+from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.purging import Purge
 from sluice.airflow.runs import is_active, is_known
 from sluice.airflow.task_context import TaskContext
@@ -246,7 +246,10 @@ def clear_files(task: TaskContext) -> str:
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def end_orphans() -> int:
-    """Ends jobs whose run has ended: a person ended it while no triggerer was running to stop the job."""
+    """Ends jobs whose run has ended: a person ended it while no triggerer was running to stop the job.
+
+    An apply whose run this Airflow does not know goes on: its metadata was lost or restored (`unwatched_applies`).
+    """
     ended = 0
     for job in filter(_is_orphan, jobs.all_jobs()):
         with jobs.exclusive(job.kind, job.prefix, job.slave):
@@ -259,6 +262,19 @@ def end_orphans() -> int:
     ended += _end_queries()
     log.info("%s without a run ended", counted(ended, "job"))
     return ended
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def unwatched_applies() -> list[dict[str, str]]:
+    """The applies of configured pairs whose run this Airflow does not know, as after a loss or a restore of its
+    metadata, or when the run was deleted. Each gets a new run of `cdc_apply`, which adopts it."""
+    found = []
+    for prefix, slave in sorted(_configured_pairs()):
+        running = applies.live(prefix, slave)
+        if running is not None and running.stop_request() is None and not is_known(running.owner):
+            log.warning("The apply %s gets a new run: this Airflow has no %s", running.id, running.owner)
+            found.append({"prefix": prefix, "slave": slave})
+    return found
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
@@ -286,14 +302,13 @@ def _end_queries() -> int:
     """Ends applies that are queries of Spark and whose run is over, also of replications whose file is gone. Returns
     their number; what Redis does not tell is left to the next time."""
     ended = 0
-    configured = {(str(one.prefix), slave) for one in config.survey().replications for slave in one.slaves}
     try:
         for prefix, slave in apply_query.pairs(redis_store.connect()):
             query = applies.query(prefix, slave)
             if query is None or query.state() is not JobState.RUNNING or query.stop_request() is not None:
                 continue
-            # What is not configured here may belong to another Airflow with the same Redis, which knows its runs.
-            if not is_active(query.owner) and ((prefix, slave) in configured or is_known(query.owner)):
+            # What this Airflow does not know is another one's with the same Redis, or waits for its adoption.
+            if not is_active(query.owner) and is_known(query.owner):
                 log.warning("The apply %s is ended: %s, which watched it, is over", query.id, query.owner)
                 query.request_stop("housekeeping", "the run that watched it is over")
                 ended += 1
@@ -302,8 +317,16 @@ def _end_queries() -> int:
     return ended
 
 
+def _configured_pairs() -> set[tuple[str, str]]:
+    return {(str(one.prefix), slave) for one in config.survey().replications for slave in one.slaves}
+
+
 def _is_orphan(job: Job) -> bool:
-    return job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner)
+    if job.state() is not JobState.RUNNING or job.stop_request() is not None or is_active(job.owner):
+        return False
+    # A load belongs to its run. Other jobs outlive theirs if this Airflow has lost it.
+    adopted = (job.kind is Kind.APPLY and (job.prefix, job.slave) in _configured_pairs()) or job.kind is Kind.CAPTURE
+    return not adopted or is_known(job.owner)
 
 
 def _expect(task: TaskContext) -> None:

@@ -318,8 +318,7 @@ class ApplyLoop:
         self.request_handler.reached(self.checkpoint, target)
         now = time.monotonic()
         if now - self._written >= IDLE_CHECKPOINT_SECONDS:
-            self.sessions.secure(target)
-            self.checkpoint = self.checkpoints.idle(self.checkpoint, self.checkpoint.advanced(target, 0))
+            self.checkpoint = self.checkpoints.idle(self.checkpoint, self.checkpoint.rested(target))
             self._written = now
         self._write_status("applying")
         self.summary.log(self.seen, self.mode)
@@ -410,6 +409,7 @@ class ApplyLoop:
         """`first`: nothing was ever applied, so nothing can be applied twice."""
         if checkpoint.position is None or checkpoint.state not in APPLYING:
             return safemode.OFF  # decided when there is something to apply
+        self.sessions.expect_continued(checkpoint)
         self.sessions.check_purged(checkpoint.position)
         if self.checkpoints.overlap:
             redis_preconditions.require_repeatable(self.sessions, checkpoint)

@@ -110,6 +110,8 @@ class SlaveCheckpointWriter:
 
     def idle(self, before: Checkpoint, after: Checkpoint) -> Checkpoint:
         """Advances the checkpoint over an empty window. A crash may lose that; nothing depends on it."""
+        assert after.position is not None
+        self.sessions.secure(after.position)
         return self._alone(before, after, durable=False)
 
     def taken_over(self, claimed: Checkpoint) -> Checkpoint:
@@ -165,7 +167,16 @@ class SlaveCheckpointWriter:
 
     def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         del row
-        return store.claim()
+        return self._restarted(store, store.claim())
+
+    @staticmethod
+    def _restarted(store: CheckpointStore, claimed: Checkpoint) -> Checkpoint:
+        """Writes where the apply starts again, which is not the last place while nothing was captured."""
+        if claimed.position is None or claimed.position.restart is claimed.position:
+            return claimed
+        restarted = replace(claimed, position=claimed.position.restart)
+        store.advance(claimed, restarted)
+        return restarted
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:
         """The slave's row while this apply is at `checkpoint`."""
@@ -239,6 +250,8 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
             self.save(after)
 
     def idle(self, before: Checkpoint, after: Checkpoint) -> Checkpoint:
+        assert after.position is not None
+        self.sessions.secure(after.position)
         if self._fallback_due():
             self._set_fallback(self._alone(before, after, durable=True))
             self.save(after)
@@ -286,7 +299,7 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         if place.position is not None:
             store.advance(claimed, replace(claimed, position=place.position))
             claimed = replace(claimed, position=place.position)
-        return claimed
+        return self._restarted(store, claimed)
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:
         fallback = self._fallback or checkpoint

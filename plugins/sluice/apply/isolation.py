@@ -14,6 +14,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import TableGone
 from sluice.apply.transaction import CannotReplay
 from sluice.apply.transformed_tables import ColumnRenamed
+from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing, TableForbidden
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
@@ -41,6 +42,7 @@ OF_ONE_TABLE = (
     | RowIncomplete
     | TransformationInvalid
     | ColumnRenamed
+    | ChangeTooLarge
 )
 
 
@@ -97,7 +99,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    by_default = ISOLATE if of_definition else STOP
+    by_default = ISOLATE if of_definition or isinstance(failure, ChangeTooLarge) else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:
         raise failure

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from sluice.apply.schema_history import SchemaHistory
 from sluice.apply.transformed_tables import TransformedTables
+from sluice.control.blocks import BlockStore
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.placed import vendor_at
@@ -16,6 +17,7 @@ from sluice.database.registry import source_of, takeover_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
+from sluice.model.checkpoint import Checkpoint
 from sluice.model.mask import Mask
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -100,7 +102,10 @@ class PairSessions:
             self._master = connect(pair.master_info, application=application, autocommit=True)
         if self._reader is None:
             schema = pair.replication.master.schema
-            self._reader = self.changes.Reader(pair.master_info, pair.prefix, schema, application=application)
+            largest = pair.replication.apply.max_change_bytes
+            self._reader = self.changes.Reader(
+                pair.master_info, pair.prefix, schema, application=application, largest=largest
+            )
         if self._slave is None:
             slave_vendor = vendor_at(pair)
             self._slave = slave_vendor.sessions.connect(pair.slave_info, application=application)
@@ -170,7 +175,15 @@ class PairSessions:
 
     def secure(self, position: Position) -> None:
         """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it."""
-        self.changes.secure(self.master, position)
+        self.changes.secure(*self.queue, position)
+
+    def expect_continued(self, checkpoint: Checkpoint) -> None:
+        """Raises `DataLost` where the master no longer has what the slave has of it: its files were restored."""
+        positions = [each for each in (checkpoint.position, checkpoint.target) if each is not None]
+        if checkpoint.loading:
+            with self.slave_transaction() as slave:
+                positions += BlockStore.of(self.pair, slave).map().markers
+        self.changes.expect_continued(*self.queue, positions)
 
     def registered(self) -> list[TableName]:
         """The replicated tables, as TABLES on the master has them."""

@@ -80,7 +80,10 @@ class StageTask:
         pair = self.pair
         master, slave = pair.master_info, pair.slave_info
         queue = source_of(master.vendor).changes
-        with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
+        largest = pair.replication.apply.max_change_bytes
+        with queue.Reader(
+            master, pair.prefix, pair.replication.master.schema, application=pair.application, largest=largest
+        ) as reader:
             items = reader.items(
                 self.window, share=Share(number, self.parts), images=bool(self.compared or self.transforms)
             )

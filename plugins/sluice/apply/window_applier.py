@@ -32,8 +32,9 @@ from sluice.apply.untransformed_rows import UntransformedRows
 from sluice.apply.window_runs import CutItem, Run
 from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
-from sluice.database.changes import Survey
+from sluice.database.changes import ChangeTooLarge, Oversized, Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
+from sluice.database.items import oversized
 from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.row_images import MixedShapes
@@ -220,6 +221,7 @@ class WindowApplier:
         tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
         overlaps: Overlaps = {}
         steps = self._isolate(tracker)
+        self._expect_contents(oversized(items), tracker)
         steps += self._steps(items, window, tracker, checks, overlaps)
         if whole and isinstance(load_filter, PartFilter):
             steps += self._catch_up(load_filter, window, tracker, checks, overlaps)
@@ -232,6 +234,12 @@ class WindowApplier:
 
     def _isolate(self, tracker: TableStateTracker) -> list[Step]:
         return [step for table, reason in self._isolated.items() for step in tracker.isolate(table, reason)]
+
+    def _expect_contents(self, changes: Sequence[Oversized], tracker: TableStateTracker) -> None:
+        """Raises `ChangeTooLarge` for the first of `changes` whose table is applied."""
+        for change in changes:
+            if change.table not in tracker.states:
+                raise ChangeTooLarge(change, self.pair.replication.apply.max_change_bytes)
 
     def _load_filter(self, checkpoint: Checkpoint, seen: Position) -> LoadFilter | None:
         if not checkpoint.loading:
@@ -255,6 +263,8 @@ class WindowApplier:
                 behind = Window(oldest, window.target)
                 items = self.sessions.reader.items(behind, images=checks.images, rows_of=table)
                 if items.num_rows:
+                    for change in oversized(items):
+                        raise ChangeTooLarge(change, self.pair.replication.apply.max_change_bytes)
                     self.sessions.schema_history.load([table], window.previous, 0)
                     keep_of = partial(part.keep_of, blocks=blocks)
                     steps.append(self._reduce({table: items}, keep_of, checks, overlaps))
@@ -366,6 +376,7 @@ class WindowApplier:
         tracker = TableStateTracker(checkpoint.tables, self.sessions, None)
         overlaps: Overlaps = {}
         isolated = self._isolate(tracker)
+        self._expect_contents(survey.oversized, tracker)
         try:
             steps, rest = self.stage_driver.steps(window, survey, checkpoint.epoch, overlaps, checks, tracker.states)
             if rest is not None:

@@ -8,7 +8,7 @@ While Spark does not answer, the driver takes slices that fit into its memory; s
 for the first large window.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.apply.pair_sessions import PairSessions
-from sluice.database.changes import Survey, TooManyBytes
-from sluice.database.items import marked_unordered, unordered
+from sluice.database.changes import Oversized, Survey, TooManyBytes
+from sluice.database.items import marked, oversized, unordered
 from sluice.model.change import DEFINITIONS
 from sluice.model.window import Window
 
@@ -46,6 +46,11 @@ class Slice:
     def unordered(self) -> bool:
         """Whether changes may be in another order than they happened."""
         return self.survey.unordered if self.survey is not None else unordered(self.items)
+
+    @property
+    def oversized(self) -> Sequence[Oversized]:
+        """Changes that come without contents."""
+        return self.survey.oversized if self.survey is not None else oversized(self.items)
 
     @property
     def first_definition(self) -> int | None:
@@ -151,7 +156,8 @@ class WindowSlicer:
         # The rest fits too, so the window is applied as a whole.
         more = reader.items(window.between(end), images=images)
         both = pa.concat_tables([items, more])
-        return Slice(marked_unordered(both) if unordered(items) or unordered(more) else both)
+        mixed = unordered(items) or unordered(more)
+        return Slice(marked(both, unordered=mixed, oversized=[*oversized(items), *oversized(more)]))
 
     def _most(self, stages: bool) -> int:
         """Changes up to which the driver reads a slice itself."""

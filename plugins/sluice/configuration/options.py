@@ -39,6 +39,8 @@ class ApplyOptions(Options):
     runs_on: str = option("spark", one_of(RUNS_ON, "places"))
     """`spark`: the apply is a query of Spark wherever there is an endpoint of Spark Connect. `process`: it is a process
     of Airflow's machine."""
+    max_change_bytes: int = option(256 << 20, whole(1 << 20, 1 << 31))
+    """Bytes of the contents of one change, old and new, above which its table is left out instead of applied."""
 
     def checked(self, section: Section) -> Self:
         if self.poll_interval >= self.lease:
@@ -160,16 +162,26 @@ class HousekeepingOptions(Options):
 
 @dataclass(frozen=True)
 class ItemsLimit(Options):
-    """Limits of what waits in ITEMS; past any of them the slave furthest behind is dropped. None: no limit."""
+    """Limits of what waits in ITEMS; past any of them the slave furthest behind is dropped. None: no limit.
+
+    Without any of them, the size of the master's disk or database gives one (`sluice.model.items_limit.default`).
+    """
 
     rows: int | None = option(None, whole(1, 10**15))
     bytes: int | None = option(None, whole(1, 10**17))
     age: float | None = option(None, seconds(1, 1e9))
     """Seconds that a slave may be behind."""
+    unlimited: bool = option(False, flag)
+    """No limit at all: ITEMS may fill the master's disk."""
 
     @property
     def any(self) -> bool:
         return (self.rows, self.bytes, self.age) != (None, None, None)
+
+    def checked(self, section: Section) -> Self:
+        if self.unlimited and self.any:
+            section.wrong("contradicts the limits beside it", "take unlimited out, or the limits", "unlimited")
+        return self
 
 
 @dataclass(frozen=True)

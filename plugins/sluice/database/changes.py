@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from sluice.counted import counted
 from sluice.database.session import Session
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, Terminal
 from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
+from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -26,6 +27,31 @@ if TYPE_CHECKING:
 
 WaitingChange = tuple[str, str | None, str | None]
 """Action, CONTENT, OLDCONTENT."""
+
+
+LARGEST_CHANGE = 256 << 20
+"""Bytes of the contents of one change, old and new, above which they are not read. Applying takes several copies."""
+
+
+@dataclass(frozen=True)
+class Oversized:
+    """A change whose contents are not read, because they would fill the memory."""
+
+    repl_key: int
+    table: TableName
+    bytes: int
+
+
+class ChangeTooLarge(Terminal):
+    """A change is larger than an apply can take."""
+
+    def __init__(self, change: Oversized, largest: int):
+        super().__init__(
+            f"{change.table}: one change, REPL_KEY {change.repl_key}, has {change.bytes / 1e6:,.0f} MB. Up to "
+            f"{largest / 1e6:,.0f} MB are read, so that one row does not take the memory of all tables. Raise "
+            "apply.max_change_bytes where the apply has ten times as much memory, then load the table again."
+        )
+        self.table = change.table
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,8 @@ class Survey:
     """Whether further changes of the window follow."""
     unordered: bool = False
     """Whether changes may be in another order than they happened; the last change of each key is its last one."""
+    oversized: tuple[Oversized, ...] = ()
+    """Changes that come without contents."""
 
 
 class ChangeReader(Protocol):
@@ -148,8 +176,16 @@ class ChangeSource(Protocol):
     """
 
     def Reader(  # noqa: N802
-        self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
-    ) -> ChangeReader: ...
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader:
+        """`largest`: bytes above which a source that can tell leaves the contents of a change out."""
+        ...
 
     def take(self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
         """The master's position now, which can end a window that begins at `previous`.
@@ -180,8 +216,15 @@ class ChangeSource(Protocol):
         """Whether certainly nothing was committed since the position `since`. False where finding out is not cheap."""
         ...
 
-    def secure(self, connection: Session, position: Position) -> None:
-        """Returns when no crash of the master can undo what `position` saw, so that a slave may have it."""
+    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
+        """Returns when no crash of the master can undo what `position` saw, so that a slave may have it.
+
+        Where the source can record it, `expect_continued` then notices a restore of the master, too.
+        """
+        ...
+
+    def expect_continued(self, connection: Session, prefix: Prefix, schema: str, positions: Iterable[Position]) -> None:
+        """Raises `DataLost` where the master no longer has what the secured `positions` saw."""
         ...
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
@@ -293,6 +336,10 @@ class ChangeQueue(ChangeSource, Protocol):
 
     def waiting(self, connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
         """How many changes are in ITEMS, counted, and about how many bytes they are."""
+        ...
+
+    def room(self, connection: Session, prefix: Prefix, schema: str) -> Room | None:
+        """The room for ITEMS; None where the source cannot tell."""
         ...
 
     def note_holders(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:

@@ -1,6 +1,12 @@
 """A window as a table."""
 
+import json
+from collections.abc import Sequence
+
 import pyarrow as pa
+
+from sluice.database.changes import Oversized
+from sluice.model.names import TableName
 
 ITEMS = pa.schema(
     [
@@ -16,14 +22,25 @@ ITEMS = pa.schema(
 )
 """The columns of a window."""
 
-_UNORDERED = {b"unordered": b"true"}
+_UNORDERED, _OVERSIZED = b"unordered", b"oversized"
 
 
-def marked_unordered(items: pa.Table) -> pa.Table:
-    """The window, marked: its changes may be in another order than they happened, but the last one of each key."""
-    return items.replace_schema_metadata(_UNORDERED)
+def marked(items: pa.Table, *, unordered: bool, oversized: Sequence[Oversized]) -> pa.Table:
+    """The window with what is known of it. `unordered`: changes may be in another order than they happened, but the
+    last one of each key. `oversized`: the changes that lack their contents."""
+    metadata = {_UNORDERED: b"true"} if unordered else {}
+    if oversized:
+        values = [[each.repl_key, each.table.schema, each.table.name, each.bytes] for each in oversized]
+        metadata[_OVERSIZED] = json.dumps(values).encode()
+    return items.replace_schema_metadata(metadata or None)
 
 
 def unordered(items: pa.Table) -> bool:
     """Whether the window is marked so."""
-    return bool(items.schema.metadata == _UNORDERED)
+    return _UNORDERED in (items.schema.metadata or {})
+
+
+def oversized(items: pa.Table) -> list[Oversized]:
+    """The changes of the window that lack their contents."""
+    values = json.loads((items.schema.metadata or {}).get(_OVERSIZED, b"[]"))
+    return [Oversized(key, TableName(schema, name), size) for key, schema, name, size in values]

@@ -254,6 +254,7 @@ def own_guard(failover: Failover, slave: Session) -> MasterGuard:
 def position_of(failover: Failover, master: Session) -> Position:
     """The position of the master now; no crash of it undoes what it covers."""
     module = vendor_of(failover.master_info.vendor).changes
-    taken = module.take(master, failover.prefix, failover.replication.master.schema)
-    module.secure(master, taken)
+    queue = (master, failover.prefix, failover.replication.master.schema)
+    taken = module.take(*queue)
+    module.secure(*queue, taken)
     return taken

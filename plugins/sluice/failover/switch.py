@@ -137,7 +137,7 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
             failover.kept(slave).note_made(Made(CAPTURE, ()))
         install(slave)
         start = vendor.changes.take(slave, failover.prefix, schema)
-        vendor.changes.secure(slave, start)
+        vendor.changes.secure(slave, failover.prefix, schema, start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
     log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start, start.time)
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 import pyarrow as pa
 
 from sluice.database import positions
+from sluice.database.changes import LARGEST_CHANGE, ChangeTooLarge
+from sluice.database.items import oversized
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.feed import arrow_columns, change_rows
@@ -58,6 +60,8 @@ class ChangeRead:
                         above = survey.last
                         window = window.between(window.above, above)
                 items = reader.items(window, images=True)
+                for change in oversized(items):
+                    raise ChangeTooLarge(change, LARGEST_CHANGE)
                 with master.session() as session:
                     # Asked after the read: what was purged while it went on is among it.
                     expect_held(master, session, begin)
@@ -95,13 +99,14 @@ def begun(master: Master, session: Session, feed: str, table: str) -> Position:
             expect_held(master, session, read.position)
             return read.position
     position = queue.take(session, master.prefix, master.schema)
-    queue.secure(session, position)
+    queue.secure(session, master.prefix, master.schema, position)
     queue.note_feed(session, master.prefix, master.schema, FeedPosition(feed, table, position))
     return position
 
 
 def expect_held(master: Master, session: Session, begin: Position) -> None:
-    """Raises `ChangesPurged` if changes after `begin` may be deleted."""
+    """Raises `ChangesPurged` if changes after `begin` may be deleted, `DataLost` if the master was restored."""
+    master.queue.expect_continued(session, master.prefix, master.schema, [begin])
     if lost(begin, master.queue.purged(session, master.prefix, master.schema)):
         raise ChangesPurged(f"{master.prefix} from {begin} on")
 

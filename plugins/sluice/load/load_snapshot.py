@@ -91,7 +91,7 @@ class LoadSnapshot:
             if stored:
                 steps.clear_tables(update, preparation, [progress.table for progress in stored])
             order = preparation.order()
-            positions.secure(master, marker)
+            positions.secure(master, update.prefix, update.replication.master.schema, marker)
         with slave.transaction():
             checkpoints = CheckpointStore.of(update, slave)
             checkpoints.read(lock=True)

@@ -393,7 +393,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
         preparation.extend_types()
         unfit = preparation.unfit()
         if not unfit:
-            changes.secure(master, start)
+            changes.secure(master, update.prefix, schema, start)
             joined = [table for table in changes.captured(master, update.prefix, schema) if table not in tables]
             with slave.transaction():
                 checkpoints = CheckpointStore.of(update, slave)

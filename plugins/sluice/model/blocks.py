@@ -242,6 +242,12 @@ class BlockMap:
             by_table.setdefault(block.table, []).append(block)
         return cls({table: TableBlocks.joined(table, of_table) for table, of_table in by_table.items()})
 
+    @property
+    def markers(self) -> list[Position]:
+        """Of all blocks that are read."""
+        every = (block.marker for blocks in self.tables.values() for block in blocks.blocks)
+        return [marker for marker in every if marker is not None]
+
     def undecided(self, applied: Position) -> dict[TableName, TableBlocks]:
         """The tables whose changes after `applied` need a decision, with their blocks joined. Changes of all other
         tables are applied."""

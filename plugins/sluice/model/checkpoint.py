@@ -80,6 +80,10 @@ class Checkpoint:
         """The checkpoint after a whole window up to `position`."""
         return replace(self, position=position, target=None, slice_key=None, changes=self.changes + changes, message="")
 
+    def rested(self, position: Position) -> "Checkpoint":
+        """The checkpoint after an empty window up to `position`."""
+        return self.advanced(position if self.position is None else position.resting(self.position), 0)
+
     def after(self, window: Window, changes: int) -> "Checkpoint":
         """The checkpoint after `window`, or after the slice of it that ends at its `up_to`."""
         if window.up_to is None:

@@ -10,6 +10,33 @@ from sluice.model.position import Position
 
 WARNED_FROM = 0.5
 """The share of a limit from which on people are warned."""
+SHARE = 0.5
+"""By default, changes may take this share of what they and the free space of the disk are together. Where free space
+cannot be read, they may be as large as this share of the rest of the database."""
+LEAST = 5_000_000_000
+"""Bytes that changes may take at least where free space cannot be read."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """The room for ITEMS on the master, in bytes."""
+
+    items: int
+    """The files of ITEMS."""
+    database: int
+    """The files of the database, with ITEMS."""
+    free: int | None
+    """Free space of the disk with ITEMS; None where it cannot be read."""
+
+
+def default(room: Room) -> tuple[ItemsLimit, str]:
+    """The limit where the configuration has none, and where it comes from."""
+    if room.free is not None:
+        why = f"{SHARE:.0%} of what is free on the master's disk"
+        return ItemsLimit(bytes=max(1, int(SHARE * (room.items + room.free)))), why
+    rest = max(0, room.database - room.items)
+    why = f"{SHARE:.0%} of the database, at least {LEAST / 1e9:g} GB; the free space of the disk cannot be read"
+    return ItemsLimit(bytes=max(LEAST, int(SHARE * rest))), why
 
 
 @dataclass(frozen=True)
@@ -27,8 +54,8 @@ class Waiting:
         used = ((self.rows, limit.rows), (self.bytes, limit.bytes), (self.age, limit.age))
         return max((value / most for value, most in used if most is not None), default=0.0)
 
-    def explain(self, limit: ItemsLimit) -> str:
-        """The waiting changes with their limits, for people."""
+    def explain(self, limit: ItemsLimit, why: str = "") -> str:
+        """The waiting changes with their limits, for people. `why`: where a limit comes from that nobody wrote."""
         parts = []
         if limit.rows is not None:
             parts.append(f"{counted(self.rows, 'change')} of {limit.rows:,}")
@@ -36,7 +63,7 @@ class Waiting:
             parts.append(f"{self.bytes / 1e6:,.1f} MB of {limit.bytes / 1e6:,.1f}")
         if limit.age is not None:
             parts.append(f"the oldest for {duration(self.age)} of {duration(limit.age)}")
-        return ", ".join(parts)
+        return ", ".join(parts) + (f" (by default {why})" if why else "")
 
 
 def furthest(slaves: Mapping[str, Position | None]) -> str | None:

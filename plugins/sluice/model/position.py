@@ -45,6 +45,15 @@ class Position(Protocol):
         """A REPL_KEY below that of every change in the window `(self, target]`. Raises `OtherSource`."""
         ...
 
+    def resting(self, since: "Position") -> "Position":
+        """This position, for the checkpoint of a slave that was at `since`, and since when nothing was captured."""
+        ...
+
+    @property
+    def restart(self) -> "Position":
+        """Where an apply starts again from a checkpoint at this position."""
+        ...
+
     def text(self) -> str:
         """The text for storage; `sluice.database.positions.parse` reads it."""
         ...

@@ -120,6 +120,13 @@ class QueuePosition:
             raise OtherSource(position, "an Oracle master with triggers")
         return position
 
+    def resting(self, since: Position) -> "QueuePosition":
+        return self
+
+    @property
+    def restart(self) -> "QueuePosition":
+        return self
+
     def covers_all_of(self, other: Position) -> bool:
         """True when it is known that everything `other` covers is covered here: `other` was taken before, or is this.
 

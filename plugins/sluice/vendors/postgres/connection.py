@@ -1,8 +1,10 @@
 """Sessions on PostgreSQL."""
 
 import contextlib
+import functools
 import hashlib
 import os
+import secrets
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,7 +66,14 @@ class PostgresSession(psycopg.Connection[Any]):
     """Columns whose values no message may show."""
     trusts_owners = True
     """As of `ConnectionInfo`."""
+    pruned = False
+    """Whether the records of its reader's former sessions are deleted."""
     _polling: psycopg.Cursor[Any] | None = None
+
+    @functools.cached_property
+    def run(self) -> str:
+        """A random name of this session, under which a master records how far its reader has come."""
+        return secrets.token_hex(8)
 
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
         """Waits for the server; all that is sent or received passes through this method."""

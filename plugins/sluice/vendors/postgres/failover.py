@@ -315,7 +315,7 @@ def changed_since(connection: Session, prefix: Prefix, schema: str, last: Positi
     """Whether ITEMS has any change that was committed after `last`, up to `now`."""
     window = Condition.of(Window(last, now)).sql
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
-    statement = sql_files.render("postgres", "queue_items", window=window, old="false", **names)
+    statement = sql_files.render("postgres", "queue_items", window=window, old="false", largest="0", **names)
     return connection.execute(f"SELECT FROM ({statement}) AS s LIMIT 1".encode()).fetchone() is not None
 
 

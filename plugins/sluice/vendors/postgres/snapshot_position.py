@@ -17,7 +17,9 @@ ITEMS' primary key and needs no index over transactions:
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sluice.errors import DataLost
 from sluice.model.position import OtherSource, Position
@@ -54,6 +56,11 @@ class SnapshotPosition:
     is, as for a stored position."""
     origin: Origin | None = field(default=None, compare=False)
     """The server on which the position was taken, and its log's end; None where unknown."""
+    run: str = field(default="", compare=False)
+    """The session that took it, by a random name; the master records how far that came. Empty where unknown."""
+    marked: "SnapshotPosition | None" = field(default=None, compare=False)
+    """The last position that the master has recorded, where this one is later and nothing was captured in between. A
+    restart goes back to it: a later restore of the master's files could use the transaction IDs after it again."""
 
     keys_a_change = 400
 
@@ -122,6 +129,14 @@ class SnapshotPosition:
             return self.gap_floor
         return self.low
 
+    def resting(self, since: Position) -> "SnapshotPosition":
+        since = SnapshotPosition.of(since)
+        return replace(self, marked=since.marked or since)
+
+    @property
+    def restart(self) -> "SnapshotPosition":
+        return self if self.marked is None else replace(self.marked, time=self.time)
+
     @property
     def snapshot(self) -> str:
         """The text of the `pg_snapshot`."""
@@ -132,7 +147,10 @@ class SnapshotPosition:
 
     def text(self) -> str:
         """The form that checkpoints and markers store; `parse` reads it."""
-        values = {
+        return json.dumps(self._values(), separators=(",", ":"))
+
+    def _values(self) -> dict[str, Any]:
+        return {
             "snapshot": self.snapshot,
             "low": self.low,
             "high": self.high,
@@ -141,19 +159,31 @@ class SnapshotPosition:
             "gap_floor": self.gap_floor,
             "time": self.time,
             **({"origin": str(self.origin)} if self.origin else {}),
+            **({"run": self.run} if self.run else {}),
+            **({"marked": self.marked._values()} if self.marked else {}),
         }
-        return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def parse(cls, text: str) -> "SnapshotPosition":
         """Raises `ValueError` for text that `text()` did not write."""
-        values = json.loads(text)
+        return cls._of_values(json.loads(text))
+
+    @classmethod
+    def _of_values(cls, values: Mapping[str, Any]) -> "SnapshotPosition":
         bare = cls.of_snapshot(
             values["snapshot"], values["low"], values["high"], values["time"], next_xid=values["next"]
         )
         floors = {int(xid): key for xid, key in values["floors"].items()}
         origin = Origin.parse(values["origin"]) if "origin" in values else None
-        return replace(bare, floors=floors, gap_floor=values["gap_floor"], origin=origin)
+        marked = cls._of_values(values["marked"]) if "marked" in values else None
+        return replace(
+            bare,
+            floors=floors,
+            gap_floor=values["gap_floor"],
+            origin=origin,
+            run=values.get("run", ""),
+            marked=marked,
+        )
 
     @classmethod
     def of_snapshot(

@@ -27,6 +27,13 @@ class StreamPosition:
         """`transaction`: the number of its first change. `repl_key` is not used."""
         return transaction <= self.commit
 
+    def resting(self, since: Position) -> "StreamPosition":
+        return self
+
+    @property
+    def restart(self) -> "StreamPosition":
+        return self
+
     def covers_all_of(self, other: Position) -> bool:
         """Whether it covers everything that `other` covers. Raises `OtherSource`."""
         return self._other(other).commit <= self.commit

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sluice.counted import counted
 from sluice.database import positions
-from sluice.database.changes import ChangeReader
+from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeTooLarge
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
@@ -126,11 +126,12 @@ class Recorder:
         end, stream = self._end()
         if end is None:
             now = self._changes.take(session, self.prefix, self.schema)
-            self._changes.secure(session, now)
+            self._changes.secure(session, self.prefix, self.schema, now)
             end, seen = Commit(0, now.time, now.text()), now
         else:
             assert end.source is not None
             seen = positions.parse(end.source)
+            self._changes.expect_continued(session, self.prefix, self.schema, [seen])
         if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
             raise NotRecorded(self.prefix, self.folder)
         tables = self._changes.registered(session, self.prefix, self.schema)
@@ -160,7 +161,7 @@ class Recorder:
         if not number and unless_empty:
             return seen
         # The stream must never have what a crash of the master could undo.
-        self._changes.secure(session, target)
+        self._changes.secure(session, self.prefix, self.schema, target)
         # A read during a purge of ITEMS may have missed deleted changes.
         if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
             raise NotRecorded(self.prefix, self.folder)
@@ -191,6 +192,8 @@ def _slices(reader: ChangeReader, window: Window) -> Iterator[pa.Table]:
         survey = reader.survey(window.between(above), limit=SLICE, max_bytes=SLICE_BYTES)
         if not survey.changes:
             return
+        for change in survey.oversized:
+            raise ChangeTooLarge(change, LARGEST_CHANGE)
         yield reader.items(window.between(above, survey.last), images=True)
         if not survey.more or survey.last is None:
             return

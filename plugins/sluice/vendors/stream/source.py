@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sluice import whole_files
 from sluice.database import xml_images
-from sluice.database.changes import ChangeReader
+from sluice.database.changes import LARGEST_CHANGE, ChangeReader
 from sluice.database.column_types import ColumnTypes
 from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
 from sluice.database.registry import vendor_of
@@ -29,9 +29,16 @@ class StreamChanges:
     """The changes of a recorded stream, in the order of their commits. `schema` and `prefix` are not used."""
 
     def Reader(  # noqa: N802
-        self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
     ) -> ChangeReader:
-        """Reads windows of the folder that is the database of `info`."""
+        """Reads windows of the folder that is the database of `info`, with changes of any size."""
+        del largest
         return Reader(Path(info.database))
 
     def take(
@@ -94,22 +101,13 @@ class StreamChanges:
         del connection, since
         return False
 
-    def secure(self, connection: Session, position: Position) -> None:
-        """Syncs the file of the position up to there, whoever writes it."""
-        assert isinstance(connection, StreamSession)
-        files, commit = connection.files, StreamPosition.of(position).commit
-        names = files.names()
-        if commit == int(names[0].stem):
-            return
-        index = files.index(files.containing(commit - 1, names), names)
-        wanted = (index.file, index.last.offset)
-        if connection.secured == wanted:
-            return
-        try:
-            whole_files.sync(index.file)
-        except OSError as error:
-            raise StreamUnreachable(files.folder, f"{index.file.name}: {error.strerror}") from error
-        connection.secured = wanted
+    def expect_continued(self, connection: Session, prefix: Prefix, schema: str, positions: Iterable[Position]) -> None:
+        """By the stream's name and end."""
+        for position in positions:
+            self.take(connection, prefix, schema, position)
+
+    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
+        synced(connection, position)
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
         """The tables of the stream at its end."""
@@ -217,3 +215,21 @@ class RecordedStream(RecordedSource):
 
 
 RECORDED = RecordedStream()
+
+
+def synced(connection: Session, position: Position) -> None:
+    """Syncs the file of the position up to there, whoever writes it."""
+    assert isinstance(connection, StreamSession)
+    files, commit = connection.files, StreamPosition.of(position).commit
+    names = files.names()
+    if commit == int(names[0].stem):
+        return
+    index = files.index(files.containing(commit - 1, names), names)
+    wanted = (index.file, index.last.offset)
+    if connection.secured == wanted:
+        return
+    try:
+        whole_files.sync(index.file)
+    except OSError as error:
+        raise StreamUnreachable(files.folder, f"{index.file.name}: {error.strerror}") from error
+    connection.secured = wanted

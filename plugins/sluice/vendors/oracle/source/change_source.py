@@ -18,7 +18,14 @@ from sluice.vendors.oracle.source.definitions import of_changes as definitions
 from sluice.vendors.oracle.source.definitions import reports as reports_definitions
 from sluice.vendors.oracle.source.pending_changes import first_transaction
 from sluice.vendors.oracle.source.pending_changes import read as changes_of
-from sluice.vendors.oracle.source.positions import beginning, nothing_committed, secure, take, window_end
+from sluice.vendors.oracle.source.positions import (
+    beginning,
+    expect_continued,
+    nothing_committed,
+    secure,
+    take,
+    window_end,
+)
 from sluice.vendors.oracle.source.purge import (
     backlog,
     drop_feed,
@@ -29,6 +36,7 @@ from sluice.vendors.oracle.source.purge import (
     noted,
     purge,
     purged,
+    room,
     waiting,
 )
 from sluice.vendors.oracle.source.queue import Reader

@@ -1,5 +1,6 @@
 """Positions of an Oracle master over a session: taken, and made durable."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sluice import sql_files
@@ -76,7 +77,13 @@ def nothing_committed(connection: Session, since: Position) -> bool:
     return False
 
 
-def secure(connection: Session, position: Position) -> None:
+def expect_continued(connection: Session, prefix: Prefix, schema: str, positions: Iterable[Position]) -> None:
+    """By the incarnation, and the numbers of the position."""
+    for each in positions:
+        take(connection, prefix, schema, each)
+
+
+def secure(connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
     """Others see a commit before it is on disk. A later commit that waits for the disk brings it there as well."""
     session = native(connection)
     if session.redo is not None:

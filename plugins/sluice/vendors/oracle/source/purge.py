@@ -71,6 +71,10 @@ def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]
     return int(changes), _bytes(session, prefix, int(changes))
 
 
+def room(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Unknown: a tablespace has limits of its own."""
+
+
 def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
     """Records that `slaves` hold the purge, since now unless one of them already did; without any, that it goes on."""
     info, names = _info(connection, prefix), list(slaves)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from sluice import sql_files
-from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.changes import LARGEST_CHANGE, Cut, Share, Survey, TooManyBytes
 from sluice.database.items import ITEMS
 from sluice.database.registry import vendor_of
 from sluice.errors import Transient
@@ -95,8 +95,17 @@ def _of_share(share: Share) -> tuple[str, dict[str, Value]]:
 class Reader:
     """Reads windows of one prefix's ITEMS. `schema`: the account's own, which has them."""
 
-    def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
-        del schema
+    def __init__(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ):
+        """`largest` has no effect: changes of any size are read."""
+        del schema, largest
         self.info = info
         self.prefix = prefix
         self.application = application

@@ -9,7 +9,14 @@ from sluice.vendors.postgres.source.joining_tables import pending as joining
 from sluice.vendors.postgres.source.joining_tables import rows as row_counts
 from sluice.vendors.postgres.source.pending_changes import first_transaction
 from sluice.vendors.postgres.source.pending_changes import read as changes_of
-from sluice.vendors.postgres.source.position import beginning, nothing_committed, secure, take, window_end
+from sluice.vendors.postgres.source.position import (
+    beginning,
+    expect_continued,
+    nothing_committed,
+    secure,
+    take,
+    window_end,
+)
 from sluice.vendors.postgres.source.purge import (
     backlog,
     drop_feed,
@@ -20,6 +27,7 @@ from sluice.vendors.postgres.source.purge import (
     noted,
     purge,
     purged,
+    room,
     waiting,
 )
 from sluice.vendors.postgres.source.queue import Reader

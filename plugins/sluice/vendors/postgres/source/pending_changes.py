@@ -23,7 +23,7 @@ def read(
     only = _of(table)
     condition = Condition.of(window, only).sql
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
-    statement = sql_files.render("postgres", "queue_items", window=condition, old="true", **names)
+    statement = sql_files.render("postgres", "queue_items", window=condition, old="true", largest=str(2**62), **names)
     chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
     return connection.execute(chosen.encode()).fetchall()
 

@@ -1,19 +1,24 @@
 """Deletes from ITEMS what every slave has."""
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sluice import sql_files
 from sluice.database import positions
 from sluice.database.session import Session
+from sluice.errors import SluiceError
 from sluice.model.backlog import Backlog
 from sluice.model.feed import FeedPosition
+from sluice.model.items_limit import Room
 from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+log = logging.getLogger("sluice.purge")
 
 _RECORD = "purged"
 _SLAVES = "slaves"
@@ -34,7 +39,7 @@ def purge(
     `positions` must have the checkpoint of every slave of the prefix; a slave without one loses changes. Raises
     `ValueError` without any.
     """
-    seen = [SnapshotPosition.of(position) for position in positions]
+    seen = [SnapshotPosition.of(position).restart for position in positions]
     if not seen:
         raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
     through = min(position.high for position in seen)
@@ -93,6 +98,30 @@ def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]
     ).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
+
+
+def room(connection: Session, prefix: Prefix, schema: str) -> Room:
+    """The room for ITEMS. Only an account that may run programs on the server learns how much of the disk is free."""
+    row = connection.execute(
+        sql_files.render("postgres", "items_room", prefix=prefix.lower, schema=quoted(schema))
+    ).fetchone()
+    assert row is not None
+    items, database, file = row
+    return Room(int(items), int(database), _free(connection, file) if file else None)
+
+
+def _free(connection: Session, file: str) -> int | None:
+    """Free bytes of the disk with `file` of the server, as `df` there says; None where it does not."""
+    try:
+        with native(connection).transaction(force_rollback=True):
+            connection.execute("CREATE TEMPORARY TABLE sluice_free (line text) ON COMMIT DROP")
+            connection.execute(f"COPY pg_temp.sluice_free FROM PROGRAM {literal(f'df -Pk {file}')}")
+            rows = connection.execute("SELECT line FROM pg_temp.sluice_free").fetchall()
+    except SluiceError as error:
+        log.debug("the free space of the master's disk cannot be read: %s", error)
+        return None
+    words = rows[-1][0].split() if rows else []
+    return int(words[3]) * 1024 if len(words) > 3 and words[3].isdigit() else None
 
 
 def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:

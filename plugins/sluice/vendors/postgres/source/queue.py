@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice import sql_files
-from sluice.database.changes import Cut, Share, Survey, TooManyBytes
-from sluice.database.items import ITEMS, marked_unordered
+from sluice.database.changes import LARGEST_CHANGE, Cut, Oversized, Share, Survey, TooManyBytes
+from sluice.database.items import ITEMS, marked
 from sluice.errors import SluiceError
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
@@ -61,10 +61,22 @@ def _of_rows(table: TableName) -> str:
 
 
 class Reader:
-    """Reads windows of one prefix's ITEMS. `schema`: of its resources, unquoted."""
+    """Reads windows of one prefix's ITEMS. `schema`: of its resources, unquoted.
 
-    def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
+    `largest`: bytes of contents above which a change comes without them (`sluice.database.items.oversized`).
+    """
+
+    def __init__(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ):
         self.info = info
+        self._largest = str(int(largest))
         self.application = application
         self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
         self._connections: list[ArrowSession | None] = [None] * STREAMS
@@ -139,8 +151,12 @@ class Reader:
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
         )
         return Survey(
-            row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"], row["unordered"]
-        )
+            row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"], row["unordered"],
+            tuple(
+                Oversized(repl_key, TableName(schema, table), size)
+                for repl_key, schema, table, size in json.loads(row["oversized"] or "[]")
+            ),
+        )  # fmt: skip
 
     def has(self, window: Window, action: Action) -> bool:
         """Whether the window has an item of this action. As slow as counting the window."""
@@ -190,6 +206,8 @@ class Reader:
     def _rows(
         self, statement: str, chosen: Condition, stream: int = 0, room: "_Room | None" = None, **placeholders: str
     ) -> pa.Table:
+        if statement in ("queue_items", "queue_survey"):
+            placeholders["largest"] = self._largest
         text = sql_files.render("postgres", statement, window=chosen.sql, **self._names, **placeholders)
         try:
             with self._connected(stream).rows(text) as reader:
@@ -255,12 +273,17 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
 
 def taken_over(items: pa.Table) -> pa.Table:
     """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
-    unordered = pc.any(items.column("unordered")).as_py()
-    items = items.drop_columns("unordered")
+    unordered = bool(pc.any(items.column("unordered")).as_py())
+    left_out = items.filter(pc.is_valid(items.column("left_out"))).select(["repl_key", "schema", "table", "left_out"])
+    oversized = [
+        Oversized(row["repl_key"], TableName(row["schema"], row["table"]), row["left_out"])
+        for row in left_out.to_pylist()
+    ]
+    items = items.drop_columns(["unordered", "left_out"])
     place = items.column_names.index("trans_key")
     chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
     taken = items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
-    return marked_unordered(taken) if unordered else taken
+    return marked(taken, unordered=unordered, oversized=oversized)
 
 
 def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:

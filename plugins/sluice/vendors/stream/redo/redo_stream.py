@@ -24,7 +24,7 @@ from sluice.vendors.stream.redo.keys import newest
 from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.redo.threads import folders
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import synced
 
 THREADS = "threads"
 """The folder of the threads' folders, beside that of the stream."""
@@ -89,7 +89,7 @@ class Recorded:
 
     def secure(self, position: Position) -> None:
         """Raises `StreamUnreachable`."""
-        StreamChanges().secure(self._session, position)
+        synced(self._session, position)
 
     def keys(self) -> Mapping[TableName, tuple[str, ...]]:
         """Raises `NoKeys`, and what reading schema checkpoints and `Files` raise."""
