@@ -1,5 +1,6 @@
 """How errors end a task: at once if a person must act, with a retry if an outage may pass."""
 
+import errno
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,6 +51,14 @@ def test_an_error_of_a_session_ends_the_task_or_is_tried_again() -> None:
 def test_an_unexpected_error_is_retried_a_few_times() -> None:
     assert not isinstance(ended_by(KeyError("x"), 1)[0], AirflowFailException)
     assert isinstance(ended_by(KeyError("x"), UNFORESEEN_TRIES)[0], AirflowFailException)
+
+
+def test_a_full_disk_is_told_with_its_place_and_tried_again_however_often(caplog: pytest.LogCaptureFixture) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "/srv/sluice/run/jobs/x.json")
+    error, _ = ended_by(full, 10 * UNFORESEEN_TRIES)
+    assert isinstance(error, AirflowException) and not isinstance(error, AirflowFailException)
+    (told,) = [one.message for one in caplog.records]
+    assert told.startswith("No space left on device: /srv/sluice/run/jobs/x.json. Make room there")
 
 
 @pytest.mark.parametrize("way", [AirflowSkipException("enough"), TaskDeferred(trigger=None, method_name="x")])

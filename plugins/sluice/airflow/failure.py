@@ -1,5 +1,6 @@
 """Translates Sluice's errors for Airflow: a Terminal error fails the task, a Transient one is retried."""
 
+import errno
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +8,13 @@ from contextlib import contextmanager
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from sluice.airflow import state_paths
 from sluice.errors import Terminal, Transient
 
 log = logging.getLogger("sluice.airflow")
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a full disk, of a quota, of a limit on the size of files."""
 UNFORESEEN_TRIES = 3
 """Tries of a task that fails with an unexpected error."""
 SEE_ABOVE = "The reason is in the line above."
@@ -34,6 +38,12 @@ def as_airflow(context: Context) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.startswith("airflow."):
             raise  # such as TaskDeferred
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            place = error.filename or state_paths.home()
+            _report(
+                context, f"{error.strerror}: {place}. Make room there; the task is tried again until there is some."
+            )
+            raise AirflowException(SEE_ABOVE) from None
         text = f"{type(error).__name__}: {error}"
         _report(context, text)
         if context["ti"].try_number >= UNFORESEEN_TRIES:

@@ -85,8 +85,14 @@ def launch(kind: Kind, prefix: str, slave: str, owner: Owner, payload: Mapping[s
     if identity is None:
         raise JobDidNotStart(job_id, f"its runner ended with status {runner.wait()}")
     job = Job(job_id, kind, prefix, slave, owner, identity, time.time(), attempt)
-    job.save()
     assert runner.stdin is not None
+    try:
+        job.save()
+    except OSError:
+        # Without a record nobody would find it.
+        runner.kill()
+        runner.wait()
+        raise
     try:
         with runner.stdin as stdin:
             stdin.write(json.dumps(payload).encode())

@@ -97,7 +97,17 @@ def classified() -> Iterator[None]:
         yield
     except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
         raise StoreNotConfigured(f"Redis refuses this user: {error}. Correct SLUICE_REDIS_URL.") from error
-    except redis.RedisError as error:  # away, loading, read-only, out of memory or disk: it may come back
+    except redis.exceptions.OutOfMemoryError as error:
+        raise StoreUnreachable(
+            f"Redis is full, and takes nothing: {error}. Raise its maxmemory, or take away what others keep there; no "
+            "apply has to be restarted."
+        ) from error
+    except redis.RedisError as error:  # away, loading, read-only: it may come back
+        if str(error).startswith("MISCONF"):
+            raise StoreUnreachable(
+                f"Redis cannot write its files, and takes nothing: {error} Make room on the disk of its folder "
+                "(CONFIG GET dir); no apply has to be restarted."
+            ) from error
         raise StoreUnreachable(f"Redis does not answer: {error}") from error
 
 

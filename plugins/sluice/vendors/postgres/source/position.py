@@ -115,8 +115,8 @@ def secure(connection: Session, prefix: Prefix, schema: str, position: Position)
     On a connection in autocommit, outside a transaction. Raises psycopg's errors.
     """
     position = SnapshotPosition.of(position)
-    if not position.lsn or position.marked is not None:
-        return  # nothing starts again from there
+    if not position.run or position.marked is not None:
+        return  # of an earlier release; nothing starts again from there
     assert isinstance(connection, PostgresSession)
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
     connection.execute(
