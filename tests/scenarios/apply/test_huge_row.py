@@ -3,8 +3,10 @@
 import resource
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
@@ -18,8 +20,13 @@ DOCUMENTS, ORDERS = TableName("public", "documents"), TableName("public", "order
 MB = 1 << 20
 
 
-def small(rig: Rig, largest: int = MB, **options: int) -> Rig:
-    return rig.with_options(apply=replace(rig.replication.apply, max_change_bytes=largest, **options))
+def small(rig: Rig, largest: int = MB) -> Rig:
+    """With a limit, also in the file, which the apply watches."""
+    file = Path(rig.replication.source)
+    values = yaml.safe_load(file.read_text())
+    values["apply"]["max_change_bytes"] = largest
+    file.write_text(yaml.safe_dump(values))
+    return rig.with_options(apply=replace(rig.replication.apply, max_change_bytes=largest))
 
 
 def write(rig: Rig, number: int, body: int) -> None:

@@ -73,7 +73,7 @@ def test_a_full_disk_of_a_slave_is_told_and_the_apply_goes_on_when_there_is_room
         insert(rig, 1, 10)
         rig.await_current()
         small.fill()
-        insert(rig, 101, 20_000)
+        insert(rig, 101, 4000)
         rig.await_that(lambda: "No space left on device" in activity(running) or not slave.is_running())
         told = activity(running)
         assert not slave.is_running() or f"{slave.info().port}" in told, told
