@@ -71,3 +71,17 @@ def test_free_space_is_told_to_those_who_may_run_programs_and_the_database_bound
         assert room.free is None or 0.5 * free < room.free < 2 * free + 1e9
         limit, why = items_limit.default(room)
         assert limit.bytes is not None and limit.bytes >= 1 and why
+
+
+def test_records_of_former_sessions_are_deleted_when_they_are_old_and_many(orders: Master) -> None:
+    orders.sql(
+        "INSERT INTO demo_info SELECT 'run ' || g, concat_ws(' ', g, 700, 16400, CASE WHEN g % 2 = 0 THEN 1000"
+        " ELSE extract(epoch FROM now())::bigint - 86400 END, 'test') FROM generate_series(1, 1200) g",
+        "INSERT INTO demo_info VALUES ('run other', '1 700 16400 1000 another reader')",
+    )
+    with connect(orders.info, application="test", autocommit=True) as connection:
+        seen = position.take(connection, orders.prefix, orders.schema)
+        position.secure(connection, orders.prefix, orders.schema, seen)
+        position.expect_continued(connection, orders.prefix, orders.schema, [seen])
+    assert orders.value("SELECT count(*) FROM demo_info WHERE starts_with(name, 'run ')") == 602
+    assert orders.value("SELECT count(*) FROM demo_info WHERE name = 'run other'") == 1
