@@ -61,6 +61,7 @@ def revive(server: PostgresServer) -> None:
         server.start(die_with_parent=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_of_a_slave_is_told_and_the_apply_goes_on_when_there_is_room(
     server: tuple[PostgresServer, Disk], database: Database, redis_url: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -93,6 +94,7 @@ def reconnected(rig: Rig) -> Rig:
     return Rig.between(rig.pair, rig.redis_url)
 
 
+@pytest.mark.long
 def test_a_full_disk_of_the_master_loses_nothing(
     server: tuple[PostgresServer, Disk], database: Database, redis_url: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,6 +133,7 @@ def answers(server: PostgresServer) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("persistence", ["append only file", "snapshots"])
 def test_a_full_disk_of_redis_is_told_and_the_apply_goes_on_when_there_is_room(
     persistence: str, disk: Disks, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
