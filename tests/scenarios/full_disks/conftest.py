@@ -21,9 +21,9 @@ class Disk:
     folder: Path
 
     def fill(self) -> None:
-        """Until nobody finds room for a page."""
+        """Until nobody finds room for a block."""
         with (self.folder / "ballast").open("wb", buffering=0) as file:
-            for size in (MB, 4096):
+            for size in (MB, 4096, 1024):
                 while self.free() >= size:
                     try:
                         os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, size)
