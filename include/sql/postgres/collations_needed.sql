@@ -6,7 +6,8 @@
 -- Privileges: none.
 -- Oldest version: PostgreSQL 14.
 SELECT DISTINCT cs.nspname::text, l.collname::text, l.collisdeterministic, l.collprovider::text,
-       coalesce(to_jsonb(l) ->> 'colllocale', to_jsonb(l) ->> 'colliculocale'),
+       coalesce(to_jsonb(l) ->> 'colllocale', to_jsonb(l) ->> 'colliculocale',
+                CASE WHEN l.collprovider = 'i' THEN to_jsonb(l) ->> 'collcollate' END),
        to_jsonb(l) ->> 'collcollate', to_jsonb(l) ->> 'collctype', to_jsonb(l) ->> 'collicurules'
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

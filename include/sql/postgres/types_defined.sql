@@ -26,7 +26,8 @@ SELECT s.nspname::text, t.typname::text,
                       CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END,
                       (SELECT string_agg(format(' CONSTRAINT %%I %%s', k.conname, pg_catalog.pg_get_constraintdef(k.oid)), ''
                                          ORDER BY k.conname)
-                       FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c'))
+                       -- One that is not valid follows when it is validated.
+                       FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated))
            WHEN t.typtype = 'c' THEN format('AS (%%s)', a.ddl)
            WHEN t.typtype = 'r' AND r.rngcanonical = 0 THEN
                format('AS RANGE (SUBTYPE = %%s, SUBTYPE_OPCLASS = %%s%%s%%s, MULTIRANGE_TYPE_NAME = %%s)',

@@ -19,7 +19,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.load import steps
 from sluice.load.load_ownership import expect_loading
-from sluice.load.preparation import Preparation, captured_tables
+from sluice.load.preparation import Preparation, tables_to_load
 from sluice.load.read_modes import SnapshotLost
 from sluice.load.sessions import on_master, on_slave
 from sluice.load.update import Update
@@ -77,7 +77,7 @@ class LoadSnapshot:
         with on_master(update) as master:
             for _ in range(steps.PLAN_TRIES):
                 # First the captured tables: others may change before the snapshot without any trace.
-                tables = captured_tables(update, master)
+                tables = tables_to_load(update, master, slave)
                 marker, exported = self._export()
                 preparation = Preparation(update, master, slave, tables)
                 unfit = preparation.unfit()

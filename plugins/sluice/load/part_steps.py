@@ -11,7 +11,7 @@ and position do not change.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
@@ -23,7 +23,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.load.load_ownership import LoadEnded, owner_of
-from sluice.load.preparation import Preparation
+from sluice.load.preparation import Preparation, tables_to_load
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.compatibility import TablesDiffer
@@ -87,8 +87,8 @@ def untouched(update: Update, slave: Session) -> bool:
     return all(block.state is BlockState.PLANNED or block.left_alone for block in blocks)
 
 
-def begin(update: Update, slave: Session, parts: Sequence[Part], remade: Sequence[TableName]) -> bool:
-    """Makes this update the slave's owner and plans `parts`; the tables `remade` become inconsistent.
+def begin(update: Update, slave: Session, parts: Sequence[Part], inconsistent: Mapping[TableName, str]) -> bool:
+    """Makes this update the slave's owner and plans `parts`; the tables `inconsistent` become so, each with its reason.
 
     Returns False where that was done before.
     """
@@ -100,8 +100,8 @@ def begin(update: Update, slave: Session, parts: Sequence[Part], remade: Sequenc
         if under_way(update, slave):
             raise LoadEnded(update, SlaveState.NORMAL, "another initial update loads a part of it")
         LoadOwner.of(update, slave).name(update.update_id)
-        if remade:
-            checkpoints.put_tables(checkpoint.tables.put_all(remade, TableState.INCONSISTENT, RECONFIGURED))
+        if inconsistent:
+            checkpoints.put_tables(checkpoint.tables.leave_out(inconsistent))
         BlockStore.of(update, slave).delete()
         for place, part in enumerate(parts):
             BlockStore.of(update, slave).choose(part, place)
@@ -112,8 +112,34 @@ def begin(update: Update, slave: Session, parts: Sequence[Part], remade: Sequenc
     return True
 
 
-def examine(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> list[TableName]:
-    """The tables that must be made again, because the configuration gives them other columns than the slave has.
+def make_tables(update: Update, master: Session, slave: Session) -> list[TableName]:
+    """Makes the planned tables that the slave lacks; those that it refuses are left out. Returns the tables made."""
+    preparation = Preparation(update, master, slave, tables_to_load(update, master, slave))
+    try:
+        return preparation.make()
+    finally:
+        _note_refused(update, slave, preparation)
+
+
+def _note_refused(update: Update, slave: Session, preparation: Preparation) -> None:
+    """Notes why the slave cannot create tables; those that are left out are not loaded."""
+    if not preparation.refused:
+        return
+    with slave.transaction():
+        checkpoints = CheckpointStore.of(update, slave)
+        states = checkpoints.configured(lock=True).tables
+        refused = {table: why for table, why in preparation.refused.items() if table in states}
+        if refused and not states.loading:
+            checkpoints.put_tables(states.leave_out(refused))
+            for table in preparation.left_out:
+                BlockStore.of(update, slave).delete(table)
+
+
+def examine(
+    update: Update, master: Session, slave: Session, tables: Sequence[TableName]
+) -> tuple[dict[TableName, str], dict[TableName, str]]:
+    """The tables that must be made again, because the configuration gives them other columns than the slave has, and
+    those that the slave cannot create, each with the reason.
 
     Waits for changes of definitions that are not applied yet. Raises `ApplyBehind` when that takes too long,
     `TablesDiffer` with all problems.
@@ -122,8 +148,8 @@ def examine(update: Update, master: Session, slave: Session, tables: Sequence[Ta
     try:
         preparation.examine()
         # A label that a ready table's ALTER is about to rename must not be added before.
-        if not preparation.types_behind():
-            return []
+        if not preparation.left_out and not preparation.types_behind():
+            return {}, {}
     except TablesDiffer:
         pass
     now = vendor_of(update.master_info.vendor).changes.take(master, update.prefix, update.replication.master.schema)
@@ -134,8 +160,12 @@ def examine(update: Update, master: Session, slave: Session, tables: Sequence[Ta
         time.sleep(BEHIND_LOOK_SECONDS)
     preparation = Preparation(update, master, slave, tables)
     remade = preparation.remake_reconfigured()
-    preparation.examine()
-    return remade
+    try:
+        preparation.examine()
+    except TablesDiffer:
+        _note_refused(update, slave, preparation)
+        raise
+    return dict.fromkeys(remade, RECONFIGURED), preparation.left_out
 
 
 def _has_applied(update: Update, slave: Session, position: Position) -> bool:
@@ -173,13 +203,18 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
     LoadOwner.of(update, slave).name(f"{update_id}{GIVEN_UP}")
 
 
-def expect_ready(update: Update, slave: Session) -> None:
-    """Raises `TablesNotReady`."""
-    states = CheckpointStore.of(update, slave).configured().tables
+def expect_loaded(update: Update, states: TableStates) -> None:
+    """Raises `TablesNotReady` while tables are loading."""
+    if states.loading:
+        raise TablesNotReady(update, states, [])
+
+
+def expect_ready(update: Update, states: TableStates) -> None:
+    """Raises `TablesNotReady` where chosen tables are inconsistent."""
     inconsistent = [
         table for table in states if states.state(table) is TableState.INCONSISTENT and update.selection.covers(table)
     ]
-    if inconsistent or states.loading:
+    if inconsistent:
         raise TablesNotReady(update, states, inconsistent)
 
 

@@ -1,7 +1,8 @@
 """Prepares the slave's tables for a load: examines all of them, then makes or empties them.
 
-All problems are reported together, before anything is changed. The policy for tables that the slave already has
-(`existing_tables` of the configuration):
+All problems are reported together, before anything is changed. A table that the slave cannot create keeps no other one
+from being loaded: it is left out with the reason, unless `on_error` is `stop` or it is the only one. The policy for
+tables that the slave already has (`existing_tables` of the configuration):
 
 - `empty`: their rows are deleted before the load.
 - `keep`: they stay readable with their old rows; each stored block replaces the rows of its range. A table is emptied
@@ -11,7 +12,7 @@ All problems are reported together, before anything is changed. The policy for t
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sluice.control.blocks import BlockStore
@@ -19,7 +20,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.definitions import DefinitionStore
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
-from sluice.database.schema import TableDefinition
+from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal
@@ -77,6 +78,16 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     return [table for table in wanted if table in registered]
 
 
+def tables_to_load(update: Update, master: Session, slave: Session) -> list[TableName]:
+    """The captured tables without those that this update, which has begun, left out. Raises `NotCaptured`."""
+    tables = captured_tables(update, master)
+    if update.selection.partial:
+        planned = BlockStore.of(update, slave).map().tables
+        return [table for table in tables if table in planned]
+    left_out = CheckpointStore.of(update, slave).configured().tables
+    return [table for table in tables if left_out.state(table) is not TableState.INCONSISTENT]
+
+
 class Preparation:
     """The definitions of `tables` on both databases, read once, and what to do with the slave's tables.
 
@@ -105,23 +116,20 @@ class Preparation:
         self._states = checkpoint.tables if checkpoint is not None else ALL_READY
         self.remade = self._discarded() - (self.made_by_update if begun else frozenset())
         """Tables whose changes are left out, and that are made again where they differ."""
+        self.left_out: dict[TableName, str] = {}
+        """Tables that the slave cannot create → why. They are not among `tables` any more."""
+        self.refused: dict[TableName, str] = {}
+        """These, and those that are not left out, since none would remain or `on_error` is `stop`."""
 
     def examine(self) -> None:
-        """Raises `TablesExist` or `TablesDiffer` with all problems."""
+        """Leaves out tables that the slave cannot create. Raises `TablesExist` or `TablesDiffer` with all problems."""
         existing = self._existing()
         if existing and self.update.slave.existing_tables == "refuse":
             raise TablesExist(self.update.slave.name, existing)
         target = self._of_slave.load_target
-        problems = [
-            f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
-        ]
-        problems += [
-            f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
-            for table, holder in self.update.placement.taken(self.tables).items()
-        ]
-        problems += self._invalid
-        problems += target.type_differences(self.slave, self.types)
-        problems += self._collations()
+        problems = list(self._invalid)
+        uncreatable, of_types = self._uncreatable()
+        problems += of_types
         for definition in self.definitions:
             compared = definition.table in (self.on_slave if self.update.selection.partial else existing)
             if compared and definition.table not in self.remade:
@@ -135,7 +143,7 @@ class Preparation:
             f"this account may not {lacking} on {table}"
             for table, lacking in target.lacking_privileges(self.slave, existing).items()
         ]
-        problems += [f"{table} cannot be made on the slave: {why}" for table, why in self._refusals().items()]
+        problems += self._leave_out(uncreatable)
         problems += self._foreign_keys(existing)
         if self.update.slave.checkpoint == "redis":
             problems += [
@@ -145,7 +153,57 @@ class Preparation:
                 if not definition.shape.key
             ]
         if problems:
-            raise TablesDiffer(self.update.slave.name, problems)
+            raise TablesDiffer(self.update.slave.name, [*problems, *self.left_out.values()])
+        self._tell(self.left_out)
+
+    def _uncreatable(self) -> tuple[dict[TableName, str], list[str]]:
+        """The tables that the slave cannot create → why, and what is wrong with types of tables that it has."""
+        target = self._of_slave.load_target
+        reasons: dict[TableName, list[str]] = {}
+        for table, what in target.not_tables(self.slave, self.tables).items():
+            reasons.setdefault(table, []).append(f"{table} is {what} on the slave")
+        for table, holder in self.update.placement.taken(self.tables).items():
+            place = f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
+            reasons.setdefault(table, []).append(place)
+        for table, why in (*self._refusals().items(), *self._collations_lacking()):
+            reasons.setdefault(table, []).append(f"{table} cannot be made on the slave: {why}")
+        to_make = [definition.table for definition in self._to_be_made()]
+        of_types = self._type_differences(self.tables, to_make)
+        if of_types and self._may_leave_out(to_make):
+            of_types = self._type_differences([table for table in self.tables if table not in to_make], to_make)
+            for table in to_make:
+                for why in self._type_differences([table], to_make):
+                    reasons.setdefault(table, []).append(why)
+        return {table: "; ".join(whys) for table, whys in reasons.items()}, of_types
+
+    def _type_differences(self, tables: Sequence[TableName], to_make: Collection[TableName]) -> list[str]:
+        """Why the slave cannot have types of `tables`; the row types of those `to_make` come with them."""
+        types = self._of_master.schemas.types(self.master, tables) if tables else []
+        missing = [one for one in types if one.kind != "t" or TableName(one.schema, one.name) not in to_make]
+        return self._of_slave.load_target.type_differences(self.slave, missing)
+
+    def _leave_out(self, reasons: Mapping[TableName, str]) -> list[str]:
+        """Leaves out tables that the slave cannot create, where the configuration allows it; the other reasons."""
+        self.refused |= reasons
+        leaving = {table: why for table, why in reasons.items() if self._may_leave_out([table])}
+        if leaving.keys() == set(self.tables):
+            leaving = {}
+        if leaving:
+            self.left_out |= leaving
+            self.tables = [table for table in self.tables if table not in leaving]
+            self.definitions = [each for each in self.definitions if each.table not in leaving]
+            self.types = self._of_master.schemas.types(self.master, self.tables)
+        return [why for table, why in reasons.items() if table not in leaving]
+
+    def _tell(self, left_out: Mapping[TableName, str]) -> None:
+        for table, why in left_out.items():
+            log.warning("%s: %s is left out, all others are loaded: %s", self.update, table, why)
+
+    def _may_leave_out(self, tables: Collection[TableName]) -> bool:
+        """Whether `on_error` lets all others go on without any of `tables`."""
+        default = self.update.slave.on_error
+        rules = (self.update.replication.rule(table) for table in tables)
+        return "stop" not in ((rule.on_error if rule is not None else None) or default for rule in rules)
 
     def remake_reconfigured(self) -> list[TableName]:
         """Adds to `remade`, and returns, ready tables whose `columns` or `exit` give other columns than the slave has.
@@ -187,29 +245,56 @@ class Preparation:
         """Makes and extends types, makes absent tables, and makes tables of this update again that the master changed
         since.
 
-        One transaction a table, so that thousands fit into a server's lock table. Returns the tables made.
+        One transaction a table, with the types and collations that it needs, so that thousands fit into a server's
+        lock table, and one that the slave refuses is left out alone. Returns the tables made.
         """
         self.drop_gone()
         self.extend_types()
-        trusted = self.update.slave.trusted_ddl
         wanted = self._to_be_made()
         names = [definition.table for definition in wanted]
         types = self._of_master.schemas.types(self.master, names)
-        with self.slave.transaction():
-            collations = self._of_master.schemas.collations(self.master, names)
-            for what in self._of_slave.load_target.create_types(self.slave, types, collations, trusted=trusted):
-                log.info("%s: %s made on the slave", self.update, what)
+        collations = self._of_master.schemas.collations(self.master, names)
         self._drop_references([name for name in names if name in self.remade and name in self.on_slave])
-        for definition in wanted:
-            with self.slave.transaction():
-                if definition.table in self.on_slave:
-                    self._of_slave.load_target.drop_table(self.slave, definition.table)
-                translated = replace(definition, shape=self._translator.translate(definition.shape).shape)
-                self._of_slave.load_target.create_table(self.slave, translated, trusted=trusted)
-                self._store().plan([definition.table], made=True)
+        made: list[TableName] = []
+        refused: dict[TableName, Terminal] = {}
+        waiting = wanted
+        while waiting:
+            refused = {}
+            for definition in waiting:
+                try:
+                    self._make(definition, types, collations)
+                except Terminal as why:
+                    refused[definition.table] = why
+                else:
+                    made.append(definition.table)
+            # The type of a column may be a table that comes later.
+            again = [definition for definition in waiting if definition.table in refused]
+            waiting = again if len(again) < len(waiting) else []
+        for table, failure in refused.items():
+            reason = {table: f"{table} cannot be made on the slave: {failure}"}
+            if self._leave_out(reason):
+                raise failure
+            self._tell(reason)
         if not self.update.selection.ranged:
             self._note_columns()
-        return names
+        return made
+
+    def _make(
+        self, definition: TableDefinition, types: Sequence[TypeDefinition], collations: Sequence[CollationDefinition]
+    ) -> None:
+        """Makes one table. `types` and `collations`: of all tables, to ask for those of this one only if there are."""
+        target, trusted, table = self._of_slave.load_target, self.update.slave.trusted_ddl, definition.table
+        with self.slave.transaction():
+            if types or collations:
+                needed = self._of_master.schemas.types(self.master, [table])
+                used = self._of_master.schemas.collations(self.master, [table])
+                for what in target.create_types(self.slave, needed, used, trusted=trusted):
+                    log.info("%s: %s made on the slave", self.update, what)
+            if table in self.on_slave:
+                target.drop_table(self.slave, table)
+            translated = replace(definition, shape=self._translator.translate(definition.shape).shape)
+            target.create_table(self.slave, translated, trusted=trusted)
+            self._store().plan([table], made=True)
 
     def _note_columns(self) -> None:
         """Notes which columns the slave's tables have: a change of definition that comes may have been made before."""
@@ -253,10 +338,13 @@ class Preparation:
             unique = self._of_slave.load_target.with_unique_values(self.slave, existing)
             emptied = [table for table in existing if table in unique or not self._same_order(table)]
         if emptied:
+            schemas, update = self._of_master.schemas, self.update
+            indexes = fitting.indexes(schemas.indexes(self.master, emptied), update).kept
+            constraints = fitting.constraints(schemas.constraints(self.master, emptied), update).kept
             stripped = self._of_slave.load_target.strip(
                 self.slave,
-                fitting.indexes(self._of_master.schemas.indexes(self.master, emptied), self.update).kept,
-                fitting.constraints(self._of_master.schemas.constraints(self.master, emptied), self.update).kept,
+                [index for index in indexes if fitting.wanted(index, update)],
+                [constraint for constraint in constraints if fitting.wanted(constraint, update)],
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
@@ -308,14 +396,21 @@ class Preparation:
         ]
         return self._of_slave.load_target.refusals(self.slave, wanted)
 
-    def _collations(self) -> list[str]:
+    def _collations_lacking(self) -> list[tuple[TableName, str]]:
+        """The tables that cannot be created because the slave cannot have a collation, and why."""
         wanted = self._to_be_made()
         used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
         own = self._of_master.schemas.collations(self.master, [made.table for made in wanted])
+        lacking = self._of_slave.load_target.collations_lacking(self.slave, used, own)
         return [
-            f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
-            "create the tables that use it there yourself, with another collation"
-            for name in self._of_slave.load_target.collations_lacking(self.slave, used, own)
+            (
+                made.table,
+                f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
+                "create the tables that use it there yourself, with another collation",
+            )
+            for name in lacking
+            for made in wanted
+            if name in [column.collation for column in made.shape.columns]
         ]
 
     def _same_order(self, table: TableName) -> bool:

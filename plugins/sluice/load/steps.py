@@ -8,6 +8,8 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 
 from redis import Redis
 
@@ -18,6 +20,7 @@ from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.coordination.status import Status
 from sluice.counted import counted
+from sluice.database import lock_waits
 from sluice.database.load import Completed
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
@@ -25,7 +28,7 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import outdated_constraints, part_steps, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
-from sluice.load.preparation import Preparation, captured_tables
+from sluice.load.preparation import Preparation, captured_tables, tables_to_load
 from sluice.load.sessions import on_master, on_slave
 from sluice.load.update import Update
 from sluice.model.key_ranges import Part
@@ -104,15 +107,12 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             if _continues(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
+            checkpoints.put_tables(ALL_READY)
             LoadOwner.of(update, slave).name(update.update_id)
             deleted = BlockStore.of(update, slave).delete()
         _note_status(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
-        log.info(
-            "%s: initial update %s begins; %s of earlier ones deleted",
-            update,
-            update.update_id,
-            counted(deleted, "block"),
-        )
+        gone = counted(deleted, "block")
+        log.info("%s: initial update %s begins; %s of earlier ones deleted", update, update.update_id, gone)
         return True
 
 
@@ -139,8 +139,8 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
     `for_another`: another slave reads the blocks, and this one gets them when all are read (see
     `sluice.load.transfer.multi_slave_export`).
 
-    Every replicated table must have its triggers before: only the blocks have the changes before the start position.
-    Returns the number of tables. Raises `NotCaptured`, `LoadEnded`, `MasterChanging`, and as `create_tables`.
+    Every replicated table must have its triggers before. Returns the number of tables.
+    Raises `NotCaptured`, `LoadEnded`, `MasterChanging`, and as `create_tables`.
     """
     with on_slave(update) as slave, on_master(update) as master:
         if update.selection.partial:
@@ -174,13 +174,14 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
             raise SlaveIncomplete(update, owner.state)
+        states = CheckpointStore.of(update, slave).configured().tables
         if update.selection.partial:
-            part_steps.expect_ready(update, slave)
+            part_steps.expect_loaded(update, states)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in BlockStore.of(update, slave).progress()]
         # Without tables that were dropped since.
-        names = list(of_slave.rows.shapes(slave, loaded))
+        names = [table for table in of_slave.rows.shapes(slave, loaded) if table not in states]
         for table in names:
             if stopped():
                 break
@@ -194,8 +195,13 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             if constraint.table in names or constraint.parent in names
         ]
         checks = fitting.constraints(between, update)
-        done = target.complete_indexes(slave, indexes.kept, stopped, trusted=trusted)
-        done.extend(target.complete_constraints(slave, checks.kept, ready, stopped, trusted=trusted))
+        with ExitStack() as stack:  # the apply may be making some of them
+            locked = partial(of_slave.sessions.named_lock, slave, update.definitions_lock)
+            lock_waits.until_unlocked(lambda: stack.enter_context(locked()))
+            made = [index for index in indexes.kept if fitting.wanted(index, update)]
+            done = target.complete_indexes(slave, made, stopped, trusted=trusted)
+            checked = [constraint for constraint in checks.kept if fitting.wanted(constraint, update)]
+            done.extend(target.complete_constraints(slave, checked, ready, stopped, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
         target.complete_columns(slave, names)
         moved = target.advance_sequences(slave, defined.sequences(master, names))
@@ -209,6 +215,10 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             "%s: indexes and constraints: %s made, %s left out; %s set",
             update, len(done.made), len(done.left_out), counted(moved, "sequence"),
         )  # fmt: skip
+        if update.selection.partial:
+            part_steps.expect_ready(update, states)
+        else:
+            done.left_out += [(f"table {table}", reason) for table, reason in states.reasons.items()]
         return done
 
 
@@ -316,15 +326,19 @@ def in_one_snapshot(update: Update, slave: Session) -> bool:
 
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
-    tables = captured_tables(update, master)
     if update.selection.partial:
-        made = Preparation(update, master, slave, tables).make()
+        made = part_steps.make_tables(update, master, slave)
         log.info("%s: %s made", update, counted(len(made), "table"))
         return made
-    preparation = Preparation(update, master, slave, tables)
+    preparation = Preparation(update, master, slave, captured_tables(update, master))
     preparation.examine()
     emptied = clear_tables(update, preparation)
     made = preparation.make()
+    with slave.transaction():
+        checkpoints = CheckpointStore.of(update, slave)
+        checkpoint = checkpoints.configured(lock=True)
+        before = ALL_READY if checkpoint.state is SlaveState.INITIAL else checkpoint.tables
+        checkpoints.put_tables(before.leave_out(preparation.left_out))
     log.info(
         "%s: tables: %s made, %s emptied, %s as they were",
         update, len(made), len(emptied), len(preparation.tables) - len(made) - len(emptied),
@@ -351,23 +365,24 @@ def _begin_for_another(update: Update, slave: Session) -> None:
     BlockStore.of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
-def _chosen(update: Update, slave: Session) -> tuple[list[Part], list[TableName]]:
-    """The parts that the form chooses, and the tables among them that must be made again. Changes nothing.
+def _chosen(update: Update, slave: Session) -> tuple[list[Part], dict[TableName, str]]:
+    """The parts that the form chooses, and the tables among them that are left out or made again → why. Changes
+    nothing.
 
     Raises `SelectionRefused`, `TablesDiffer`.
     """
     with on_master(update) as master:
         partial_load.check(update, master, slave)
         tables = captured_tables(update, master)
-        remade = part_steps.examine(update, master, slave, tables)
-        return partial_load.parts(update, master, slave, tables), remade
+        inconsistent, left_out = part_steps.examine(update, master, slave, tables)
+        parts = partial_load.parts(update, master, slave, tables)
+        return [part for part in parts if part.table not in left_out], inconsistent | left_out
 
 
 def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:
     """Makes the tables loading; their parts were planned when the update began. Returns the number of tables."""
-    tables = captured_tables(update, master)
     if part_steps.preparing(update, slave):
-        Preparation(update, master, slave, tables).make()
+        part_steps.make_tables(update, master, slave)
         with slave.transaction():
             CheckpointStore.of(update, slave).read(lock=True)
             if part_steps.preparing(update, slave):
@@ -375,6 +390,7 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
                     _begin_for_another(update, slave)
                 part_steps.load(update, slave)
                 _settle_rejects(update, master, slave)
+    tables = tables_to_load(update, master, slave)
     if part_steps.untouched(update, slave):
         # Only when the tables are loading: until then readers have their rows.
         clear_tables(update, Preparation(update, master, slave, tables))
@@ -386,7 +402,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
     changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
         # First the captured tables: others may change before the start position without any trace.
-        tables = captured_tables(update, master)
+        tables = tables_to_load(update, master, slave)
         start = changes.take(master, update.prefix, schema)
         # DDL before the start position reaches the slave only by this comparison.
         preparation = Preparation(update, master, slave, tables)
@@ -394,10 +410,10 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
         unfit = preparation.unfit()
         if not unfit:
             changes.secure(master, update.prefix, schema, start)
-            joined = [table for table in changes.captured(master, update.prefix, schema) if table not in tables]
+            captured = changes.captured(master, update.prefix, schema)
             with slave.transaction():
                 checkpoints = CheckpointStore.of(update, slave)
-                checkpoints.read(lock=True)
+                states = checkpoints.configured(lock=True).tables
                 if not _preparing(update, slave):
                     return 0
                 current = preparation.current()
@@ -408,7 +424,8 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
                     _begin_for_another(update, slave)
                 checkpoints.start_at(start)
                 # Registered since: their CREATE items may come before the start position.
-                checkpoints.put_tables(ALL_READY.put_all(joined, TableState.ABSENT))
+                joined = [table for table in captured if table not in tables and table not in states]
+                checkpoints.put_tables(states.put_all(joined, TableState.ABSENT))
                 _drop_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
             log.info(

@@ -76,6 +76,13 @@ class TableStates:
         former = self.former if state in (TableState.ABSENT, TableState.INCONSISTENT) else self.former - {table}
         return TableStates(states, reasons, since, former)
 
+    def leave_out(self, reasons: Mapping[TableName, str]) -> "TableStates":
+        """The same with the tables of `reasons` inconsistent, each with its reason."""
+        states = self
+        for table, reason in reasons.items():
+            states = states.put(table, TableState.INCONSISTENT, reason)
+        return states
+
     def left(self, table: TableName, *, kept: bool) -> "TableStates":
         """The same without `table`, which left; `kept`: the slave still has it with the master's rows."""
         kept = kept and (self.state(table) is not TableState.ABSENT or table in self.former)

@@ -77,20 +77,45 @@ class TypeGap:
 
 def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
     """Why the slave cannot have `types`, one sentence each; missing types that can be created are no difference."""
-    return [gap.sentence for gap in gaps(connection, types)]
+    return [
+        f"{gap.sentence}; run there: {' '.join(gap.statement.splitlines())}" if gap.statement else gap.sentence
+        for gap in gaps(connection, types)
+    ]
 
 
 def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
     """The same, with the remedies."""
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
+    places = dict(
+        connection.execute(
+            "SELECT e.extname::text, n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+        ).fetchall()
+    )
     lacks = []
     for wanted in types:
         own, name = existing.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
-                if wanted.extension not in available:
+                place = wanted.extension_schema or wanted.schema
+                if wanted.extension in places and places[wanted.extension] != place:
+                    lacks.append(
+                        TypeGap(
+                            f"type {name} belongs to extension {wanted.extension}, which is in schema "
+                            f"{places[wanted.extension]} on the slave",
+                            f"CREATE SCHEMA IF NOT EXISTS {quoted(place)};\n"
+                            f"ALTER EXTENSION {quoted(wanted.extension)} SET SCHEMA {quoted(place)}",
+                        )
+                    )
+                elif wanted.extension in places:
+                    lacks.append(
+                        TypeGap(
+                            f"type {name} is not in the slave's version of extension {wanted.extension}",
+                            f"ALTER EXTENSION {quoted(wanted.extension)} UPDATE",
+                        )
+                    )
+                elif wanted.extension not in available:
                     lacks.append(
                         TypeGap(
                             f"type {name} belongs to extension {wanted.extension}, which is not installed on "
