@@ -160,7 +160,6 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off S
 AS $sluice$
 DECLARE
     c record;
-    n integer;
     had ${schema}.${prefix}captures;
     now ${schema}.${prefix}captures;
     target_of oid[] := '{}';
@@ -387,6 +386,7 @@ BEGIN
     INSERT INTO ${schema}.${prefix}cols_table SELECT * FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid;
     INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname, enums)
         SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(p_relid) || ${schema}.${prefix}desc_domains(p_relid)
+            || ${schema}.${prefix}desc_types(p_relid)
         WHERE p_relid IS NOT NULL;
 END
 $sluice$;

@@ -204,8 +204,9 @@ AS $sluice$
     LIMIT 1
 $sluice$;
 
--- An expression whose value changes with the columns of a table, and with the labels of their enums. Each hash is hashed
--- once more: the hash of a record is linear in its fields, so that a sum stays the same where two rows exchange a value.
+-- An expression whose value changes with the columns of a table, the labels of their enums, and the attributes of their
+-- composite types. Each hash is hashed once more: the hash of a record is linear in its fields, so that a sum stays the same
+-- where two rows exchange a value.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -219,7 +220,12 @@ AS $sluice$
         OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(pg_catalog.int8send(
             pg_catalog.hash_record_extended(ROW(e.oid, e.enumlabel), 0))), 0)), 0)
         FROM pg_catalog.pg_enum e WHERE e.enumtypid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[]))$code$, e.types) END
-    FROM (VALUES (${schema}.${prefix}enum_types(p_relid))) AS e (types)
+        || CASE WHEN e.composites = '{}' THEN '' ELSE format($code$
+        OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(pg_catalog.int8send(
+            pg_catalog.hash_record_extended(ROW(a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod), 0))), 0)), 0)
+        FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[])
+          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, e.composites) END
+    FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid))) AS e (types, composites)
 $sluice$;
 
 -- The code that notices, without event triggers, that the table is no longer as the function was generated for: it has

@@ -6,7 +6,8 @@
 --   <desc … complete="true">, in a CREATE item: all rows of the table follow in ITEMS, none came before its capture.
 --   After the columns the enums that they use, also within arrays, domains, composite types and ranges:
 --   <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>. An id stays when its label is renamed.
---   Then the domains, likewise, for slaves that have none: <domain schema="public" name="price" type="numeric(12,2)"/>.
+--   Then the domains, likewise: <domain schema="public" name="price" type="numeric(12,2)"/>, and the types and collations
+--   that desc_types lists.
 -- Called by: the triggers and functions of capture.sql, structure.sql and ddl.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
@@ -59,6 +60,16 @@ BEGIN ATOMIC
     SELECT p.oid, p.depth FROM parts p;
 END;
 
+-- The name of a collation, qualified and quoted.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}collation_name(p_collation oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN (SELECT format('%I.%I', n.nspname, l.collname) FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace
+        WHERE l.oid = p_collation);
+END
+$sluice$;
+
 -- The enums that the columns of a table use, also as parts of other types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}enum_types(p_relid oid) RETURNS oid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
@@ -101,14 +112,101 @@ BEGIN
     END IF;
     RETURN (SELECT coalesce(string_agg('<domain schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
         || ${schema}.${prefix}xml_escape(t.typname) || '" type="'
-        || ${schema}.${prefix}xml_escape(format_type(t.typbasetype, t.typtypmod)) || '"/>', '' ORDER BY t.oid), '')
+        || ${schema}.${prefix}xml_escape(format_type(t.typbasetype, t.typtypmod)) || '"'
+        || CASE WHEN t.typcollation <> b.typcollation THEN ' collation="' || ${schema}.${prefix}xml_escape(${schema}.${prefix}collation_name(t.typcollation)) || '"' ELSE '' END
+        || '/>', '' ORDER BY t.oid), '')
     FROM (SELECT DISTINCT p.oid FROM ${schema}.${prefix}type_parts(ARRAY(
         SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace)) p
     ) u
     JOIN pg_type t ON t.oid = u.oid
+    JOIN pg_type b ON b.oid = t.typbasetype
     JOIN pg_namespace n ON n.oid = t.typnamespace
     WHERE t.typtype = 'd');
+END
+$sluice$;
+
+-- The composite types that the columns of a table use, also as parts of other types: the relations of their attributes.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}composite_types(p_relid oid) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384) THEN
+        RETURN '{}';
+    END IF;
+    RETURN (SELECT coalesce(array_agg(DISTINCT c.oid ORDER BY c.oid), '{}')
+    FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p
+    JOIN pg_type t ON t.oid = p.oid AND t.typtype = 'c'
+    JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c'
+    WHERE NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e'));
+END
+$sluice$;
+
+-- These types, the ranges, and the collations of all of them and of the columns, for slaves of the same vendor:
+--   <composite schema="public" name="place" number="16400"><attribute pos="1" type="text" collation="…">street</attribute>…
+--   A number stays when its type is renamed.
+--   <range schema="public" name="span" subtype="time without time zone" opclass="pg_catalog.time_ops" multirange_schema="public"
+--   multirange="spans" collation="…" diff="…"/>: only those that consist of nothing but functions of PostgreSQL.
+--   <collation schema="public" name="fold" provider="i" deterministic="false" locale="…" collate="…" ctype="…" rules="…"/>
+--   Those of extensions are not among them. Empty without any.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_types(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+DECLARE
+    parts oid[];
+    composites oid[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped
+                   AND (a.atttypid >= 16384 OR a.attcollation >= 16384)) THEN
+        RETURN '';
+    END IF;
+    parts := ARRAY(SELECT DISTINCT p.oid FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p WHERE p.oid >= 16384);
+    composites := ${schema}.${prefix}composite_types(p_relid);
+    RETURN (SELECT coalesce(string_agg(x.line, '' ORDER BY x.line), '') FROM (
+        SELECT '<composite schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="' || ${schema}.${prefix}xml_escape(c.relname)
+            || '" number="' || c.reltype::text || '">' || coalesce((SELECT string_agg('<attribute pos="' || a.attnum::text || '" type="'
+                || ${schema}.${prefix}xml_escape(format_type(a.atttypid, a.atttypmod)) || '"'
+                || CASE WHEN a.attcollation <> t.typcollation THEN ' collation="'
+                    || ${schema}.${prefix}xml_escape(${schema}.${prefix}collation_name(a.attcollation)) || '"' ELSE '' END
+                || '>' || ${schema}.${prefix}xml_escape(a.attname) || '</attribute>', '' ORDER BY a.attnum)
+                FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '') || '</composite>' AS line
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = ANY (composites)
+        UNION
+        SELECT '<range schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="' || ${schema}.${prefix}xml_escape(t.typname)
+            || '" subtype="' || ${schema}.${prefix}xml_escape(format_type(r.rngsubtype, NULL)) || '" opclass="pg_catalog.'
+            || ${schema}.${prefix}xml_escape(quote_ident(o.opcname)) || '" multirange_schema="' || ${schema}.${prefix}xml_escape(mn.nspname)
+            || '" multirange="' || ${schema}.${prefix}xml_escape(m.typname) || '"'
+            || CASE WHEN r.rngcollation <> s.typcollation THEN ' collation="'
+                || ${schema}.${prefix}xml_escape(${schema}.${prefix}collation_name(r.rngcollation)) || '"' ELSE '' END
+            || coalesce((SELECT ' diff="pg_catalog.' || ${schema}.${prefix}xml_escape(quote_ident(f.proname)) || '"' FROM pg_proc f
+                WHERE f.oid = r.rngsubdiff AND f.pronamespace = 'pg_catalog'::regnamespace), '') || '/>'
+        FROM pg_range r
+        JOIN pg_type t ON t.oid = r.rngtypid
+        JOIN pg_namespace n ON n.oid = t.typnamespace
+        JOIN pg_type m ON m.oid = r.rngmultitypid
+        JOIN pg_namespace mn ON mn.oid = m.typnamespace
+        JOIN pg_type s ON s.oid = r.rngsubtype
+        JOIN pg_opclass o ON o.oid = r.rngsubopc AND o.opcnamespace = 'pg_catalog'::regnamespace
+        WHERE (r.rngtypid = ANY (parts) OR r.rngmultitypid = ANY (parts)) AND r.rngcanonical = 0
+          AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e')
+        UNION
+        SELECT '<collation schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="' || ${schema}.${prefix}xml_escape(l.collname)
+            || '" provider="' || l.collprovider::text || '" deterministic="' || l.collisdeterministic::text || '"'
+            || coalesce((SELECT string_agg(' ' || v.name || '="' || ${schema}.${prefix}xml_escape(v.value) || '"', '' ORDER BY v.name)
+                FROM (VALUES ('locale', coalesce(to_jsonb(l) ->> 'colllocale', to_jsonb(l) ->> 'colliculocale',
+                              CASE WHEN l.collprovider = 'i' THEN to_jsonb(l) ->> 'collcollate' END)),
+                    ('collate', to_jsonb(l) ->> 'collcollate'), ('ctype', to_jsonb(l) ->> 'collctype'),
+                    ('rules', to_jsonb(l) ->> 'collicurules')) v (name, value) WHERE v.value IS NOT NULL), '') || '/>'
+        FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace
+        WHERE l.oid >= 16384 AND l.oid IN (
+            SELECT a.attcollation FROM pg_attribute a WHERE (a.attrelid = p_relid OR a.attrelid = ANY (composites)) AND a.attnum > 0 AND NOT a.attisdropped
+            UNION SELECT t.typcollation FROM pg_type t WHERE t.oid = ANY (parts)
+            UNION SELECT r.rngcollation FROM pg_range r WHERE r.rngtypid = ANY (parts) OR r.rngmultitypid = ANY (parts))
+    ) x);
 END
 $sluice$;
 
@@ -122,7 +220,8 @@ BEGIN
     RETURN (SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" table="' || ${schema}.${prefix}xml_escape(c.relname) || '">'
             || coalesce((SELECT string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum)
                          FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid), '')
-            || ${schema}.${prefix}desc_enums(p_relid) || ${schema}.${prefix}desc_domains(p_relid) || '</desc>'
+            || ${schema}.${prefix}desc_enums(p_relid) || ${schema}.${prefix}desc_domains(p_relid)
+            || ${schema}.${prefix}desc_types(p_relid) || '</desc>'
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_relid);
 END
 $sluice$;

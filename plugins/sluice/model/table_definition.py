@@ -11,6 +11,8 @@ domains that they use:
 
     <domain schema="public" name="price" type="numeric(12,2)"/>
 
+and composite types, ranges and collations, for slaves of the same vendor.
+
 See include/sql/postgres/definition.sql, which writes it.
 """
 
@@ -26,7 +28,11 @@ _DESC = re.compile(r"<desc((?: \w+=\"[^\"<>]*\")*)>")
 _COLUMN = re.compile(r"<colname((?: \w+=\"[^\"<>]*\")*)>([^<]*)</colname>")
 _ENUM = re.compile(r"<enum((?: \w+=\"[^\"<>]*\")*)>((?:<label id=\"\d+\">[^<]*</label>)*)</enum>")
 _LABEL = re.compile(r"<label id=\"(\d+)\">([^<]*)</label>")
-_DOMAIN = re.compile(r"<domain((?: \w+=\"[^\"<>]*\")*)/>")
+_COMPOSITE = re.compile(
+    r"<composite((?: \w+=\"[^\"<>]*\")*)>((?:<attribute(?: \w+=\"[^\"<>]*\")*>[^<]*</attribute>)*)</composite>"
+)
+_OF_COMPOSITE = re.compile(r"<attribute((?: \w+=\"[^\"<>]*\")*)>([^<]*)</attribute>")
+_PLAIN = re.compile(r"<(domain|range|collation)((?: \w+=\"[^\"<>]*\")*)/>")
 _BOUND = re.compile(r"<partition>((?:<hash oid=\"\d+\">[^<]*</hash>)*)<rows>([^<]*)</rows></partition>")
 _HASH = re.compile(r"<hash oid=\"(\d+)\">([^<]*)</hash>")
 _ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
@@ -46,6 +52,56 @@ class DomainType:
     name: str
     type: str
     """The name of the type of its values."""
+    collation: str | None = None
+    """Qualified and quoted, where it is not the type's."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a composite type; `number` does not change when it is renamed."""
+
+    number: int
+    name: str
+    type: str
+    collation: str | None = None
+
+
+@dataclass(frozen=True)
+class CompositeType:
+    schema: str
+    name: str
+    number: int
+    """Does not change when the type is renamed."""
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
+class RangeType:
+    """A range over PostgreSQL's own operators; `opclass`, `collation` and `diff` are qualified and quoted."""
+
+    schema: str
+    name: str
+    subtype: str
+    opclass: str
+    multirange_schema: str
+    multirange: str
+    collation: str | None = None
+    diff: str | None = None
+
+
+@dataclass(frozen=True)
+class CollationType:
+    """A collation of the application, as `sluice.database.schema.CollationDefinition`."""
+
+    schema: str
+    name: str
+    deterministic: str
+    """`true` or `false`."""
+    provider: str
+    locale: str | None = None
+    collate: str | None = None
+    ctype: str | None = None
+    rules: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +118,9 @@ class TableDefinition:
     """The enums that the columns use, also as parts of other types."""
     domains: tuple[DomainType, ...] = ()
     """The domains that the columns use, also as parts of other types."""
+    composites: tuple[CompositeType, ...] = ()
+    ranges: tuple[RangeType, ...] = ()
+    collations: tuple[CollationType, ...] = ()
 
     @property
     def table(self) -> TableName:
@@ -96,7 +155,8 @@ def parse(text: str) -> TableDefinition:
     columns: list[Column] = []
     missing: dict[str, str] = {}
     enums: list[EnumType] = []
-    domains: list[DomainType] = []
+    composites: list[CompositeType] = []
+    plain: dict[str, list[dict[str, str]]] = {"domain": [], "range": [], "collation": []}
     at, end = head.end(), len(text) - len("</desc>")
     while at < end:
         enum = _ENUM.match(text, at)
@@ -104,10 +164,15 @@ def parse(text: str) -> TableDefinition:
             enums.append(_enum(enum))
             at = enum.end()
             continue
-        domain = _DOMAIN.match(text, at)
-        if domain is not None:
-            domains.append(DomainType(**_attributes(domain[1])))
-            at = domain.end()
+        composite = _COMPOSITE.match(text, at)
+        if composite is not None:
+            composites.append(_composite(composite))
+            at = composite.end()
+            continue
+        of_name = _PLAIN.match(text, at)
+        if of_name is not None:
+            plain[of_name[1]].append(_attributes(of_name[2]))
+            at = of_name.end()
             continue
         match = _COLUMN.match(text, at)
         if match is None:
@@ -131,7 +196,14 @@ def parse(text: str) -> TableDefinition:
         at = match.end()
     table = TableName(names["schema"], names["table"])
     return TableDefinition(
-        TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums), tuple(domains)
+        TableShape(table, tuple(columns)),
+        missing,
+        names.get("complete") == "true",
+        tuple(enums),
+        tuple(DomainType(**values) for values in plain["domain"]),
+        tuple(composites),
+        tuple(RangeType(**values) for values in plain["range"]),
+        tuple(CollationType(**values) for values in plain["collation"]),
     )
 
 
@@ -149,9 +221,27 @@ def format_definition(definition: TableDefinition) -> str:
         + "</enum>"
         for enum in definition.enums
     ]
-    domains = [f"<domain{_written(asdict(domain))}/>" for domain in definition.domains]
+    composites = [
+        f"<composite{_written({'schema': one.schema, 'name': one.name, 'number': str(one.number)})}>"
+        + "".join(
+            f"<attribute{_written({'pos': str(each.number), 'type': each.type, 'collation': each.collation})}>"
+            f"{escape(each.name)}</attribute>"
+            for each in one.attributes
+        )
+        + "</composite>"
+        for one in definition.composites
+    ]
+    plain = [
+        f"<{word}{_written(asdict(one))}/>"
+        for word, types in (
+            ("domain", definition.domains),
+            ("range", definition.ranges),
+            ("collation", definition.collations),
+        )
+        for one in types
+    ]
     head = _written({"schema": table.schema, "table": table.name, **complete})
-    return f"<desc{head}>{''.join([*columns, *enums, *domains])}</desc>"
+    return f"<desc{head}>{''.join([*columns, *enums, *composites, *plain])}</desc>"
 
 
 def format_bound(bound: Bound) -> str:
@@ -177,14 +267,23 @@ def _of(column: Column, missing: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _written(attributes: Mapping[str, str]) -> str:
-    return "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+def _written(attributes: Mapping[str, str | None]) -> str:
+    return "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value is not None)
 
 
 def _enum(match: re.Match[str]) -> EnumType:
     names = _attributes(match[1])
     labels = tuple((int(number), unescape(label)) for number, label in _LABEL.findall(match[2]))
     return EnumType(names["schema"], names["name"], labels)
+
+
+def _composite(match: re.Match[str]) -> CompositeType:
+    names = _attributes(match[1])
+    attributes = []
+    for of_attribute, name in _OF_COMPOSITE.findall(match[2]):
+        values = _attributes(of_attribute)
+        attributes.append(Attribute(int(values["pos"]), unescape(name), values["type"], values.get("collation")))
+    return CompositeType(names["schema"], names["name"], int(names["number"]), tuple(attributes))
 
 
 def _attributes(text: str) -> dict[str, str]:

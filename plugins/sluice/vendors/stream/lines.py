@@ -199,7 +199,8 @@ def _of_definition(definition: TableDefinition) -> dict[str, object]:
         {"schema": enum.schema, "name": enum.name, "labels": [list(label) for label in enum.labels]}
         for enum in definition.enums
     ]
-    domains = [asdict(domain) for domain in definition.domains]
+    # Composite types, ranges and collations are not in the format: slaves need them before.
+    domains = [{"schema": one.schema, "name": one.name, "type": one.type} for one in definition.domains]
     types = {name: values for name, values in (("enums", enums), ("domains", domains)) if values}
     return {"table": _of_table(definition.table), "columns": columns, **types}
 
