@@ -313,3 +313,44 @@ def test_a_service_inside_a_transaction_of_the_caller_is_a_mistake(bare: Master)
         connection.execute("SELECT 1")
         with pytest.raises(ValueError, match="commit or roll back"):
             installing.install(connection, bare.prefix, bare.schema)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("plpgsql.extra_errors", "all"),
+        ("plpgsql.variable_conflict", "use_variable"),
+        ("plpgsql.variable_conflict", "use_column"),
+        ("plpgsql.check_asserts", "on"),
+    ],
+)
+def test_a_database_with_strict_settings_of_plpgsql_gets_them_and_is_captured(
+    bare: Master, setting: str, value: str
+) -> None:
+    bare.sql(f"ALTER DATABASE {quoted(bare.info.database)} SET {setting} = '{value}'")
+    strict = Master(bare.info)
+    strict.install()
+    strict.sql(
+        "CREATE TYPE mood AS ENUM ('sad')",
+        "CREATE TYPE place AS (x int, m mood)",
+        "CREATE TABLE plain (id int PRIMARY KEY, p place, t text)",
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100)",
+    )
+    strict.register("plain", "parted")
+    with strict.captured() as items:
+        strict.sql(
+            "INSERT INTO plain VALUES (1, ROW(1, 'sad'), 'a')",
+            "INSERT INTO parted VALUES (1)",
+            "ALTER TYPE place ADD ATTRIBUTE y int",
+            "ALTER TABLE plain RENAME t TO u",
+            "UPDATE plain SET u = E'b\\n<'",
+            "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (100) TO (200)",
+            "UPDATE parted SET id = 150",
+            "SELECT demo_check_structure()",
+            "TRUNCATE plain",
+        )
+    assert [(item.table.name, item.action) for item in items] == [
+        ("plain", "INSERT"), ("parted", "INSERT"), ("plain", "UPDATE"), ("parted", "UPDATE"), ("plain", "TRUNCATE"),
+    ]  # fmt: skip
+    remove(strict)

@@ -49,8 +49,9 @@ FROM replicated r
 JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
--- The key: the primary key, or else the oldest unique index that is immediate, plain and NOT NULL; never one with a
--- generated column, which is not replicated.
+-- The key: the primary key, or else a unique index that is immediate, plain and NOT NULL; never one with a generated column,
+-- which is not replicated, nor one that tells other rows apart than its columns, because one of the two collations is not
+-- deterministic. Of several the one with the fewest and first columns: an index that is built anew changes nothing.
 LEFT JOIN LATERAL (
     SELECT i.indkey, i.indnkeyatts
     FROM pg_catalog.pg_index i
@@ -62,7 +63,11 @@ LEFT JOIN LATERAL (
             AND (NOT k.attnotnull OR k.attgenerated <> '' OR EXISTS (
                 SELECT FROM pg_catalog.pg_constraint u
                 WHERE u.conrelid = k.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[k.attnum])))
-    ORDER BY i.indisprimary DESC, i.indexrelid
+      AND (i.indisprimary OR NOT EXISTS (
+          SELECT FROM unnest(i.indkey[0:i.indnkeyatts - 1]::int2[], i.indcollation[0:i.indnkeyatts - 1]::oid[]) x (attnum, own)
+          JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = x.attnum AND k.attcollation <> x.own
+          JOIN pg_catalog.pg_collation c ON c.oid IN (k.attcollation, x.own) AND NOT c.collisdeterministic))
+    ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indkey[0:i.indnkeyatts - 1]::int2[], i.indexrelid
     LIMIT 1
 ) k ON true;
 

@@ -19,4 +19,8 @@ WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AN
         AND (NOT a.attnotnull OR a.attgenerated <> '' OR EXISTS (
             SELECT FROM pg_catalog.pg_constraint u
             WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum])))
-ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid
+  AND (i.indisprimary OR NOT EXISTS (
+      SELECT FROM unnest(i.indkey[0:i.indnkeyatts - 1]::int2[], i.indcollation[0:i.indnkeyatts - 1]::oid[]) x (attnum, own)
+      JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = x.attnum AND k.attcollation <> x.own
+      JOIN pg_catalog.pg_collation c ON c.oid IN (k.attcollation, x.own) AND NOT c.collisdeterministic))
+ORDER BY i.indrelid, i.indisprimary DESC, i.indnkeyatts, i.indkey[0:i.indnkeyatts - 1]::int2[], i.indexrelid
