@@ -84,6 +84,11 @@ class Pair:
     def prefix(self) -> Prefix:
         return self.replication.prefix
 
+    @property
+    def definitions_lock(self) -> str:
+        """The lock of the slave under which indexes and constraints are made."""
+        return f"sluice definitions {self.prefix} {self.slave.name}"
+
     def transformation(self, table: TableName) -> Transformation | None:
         """The transformation of a master's table for the slave; None if it has none."""
         return self.replication.transformation(table, self.slave)

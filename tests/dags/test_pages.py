@@ -293,7 +293,7 @@ def test_lacks_of_slave_and_master_are_shown_with_the_remedy(client: TestClient,
     Lacks(store, prefix).write([("public.new: it is not captured", "")], "")
     text = words(client.get("/sluice/", headers=anna).text)
     assert "public.<p> differs: load it." in text
-    assert 'Run there: CREATE INDEX "<i>" ON t (a);' in text
+    assert 'run there: CREATE INDEX "<i>" ON t (a);' in text
     assert "public.new: it is not captured. Use Reconcile tables." in text
 
 

@@ -255,7 +255,7 @@ def test_a_removed_replication_is_added_again(shop: Shop, monkeypatch: pytest.Mo
     added(shop, monkeypatch)
     options = ["--revoke", "--admin", "postgres"] if revoke else []
     remove.run(parsed("remove", "SHOP", *options), Told(yes=True), shop.where())
-    tables = {"Tables to replicate": '"Mixed Case".*'}
+    tables = {"Tables to replicate": '"Mixed Case".*', "Roles that will make tables": "-"}
     with reach(shop.passwords["shop_master"], "test"):
         shop.passwords.clear()
         with pytest.raises(Unanswered, match="Password of the account"):  # somebody is logged in with the old one
@@ -314,6 +314,47 @@ def test_nothing_is_removed_without_a_yes_and_with_it_what_was_never_installed_l
         assert (shop.folder / "SHOP.yaml").exists()
         remove.run(parsed("remove", "SHOP", "--revoke", "--admin", "postgres"), Told(yes=True), shop.where())
         assert differences(before, catalogue(connection)) == []
+
+
+def test_an_empty_master_first_and_tables_later_by_a_role_that_was_named(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.administrator("postgres") as connection:
+        connection.execute('CREATE ROLE "Mi grator"')
+        connection.execute(f"CREATE DATABASE {quoted(shop.slave)}")
+    try:
+        for database in (shop.master, shop.slave):
+            with shop.administrator(database) as connection:
+                connection.execute('CREATE SCHEMA later; GRANT USAGE, CREATE ON SCHEMA later TO "Mi grator"')
+        answers = {
+            "A password for the new account": "of the account",
+            "Tables to replicate": "later.*",
+            "Roles that will make tables": "Mi grator",
+        }
+        console = Told(answers)
+        assert shop.add(console, *sides_of(shop), "--admin", "postgres") == ["dr1"]
+        start = 'ALTER DEFAULT PRIVILEGES FOR ROLE "Mi grator" IN SCHEMA later GRANT'
+        account = quoted(shop.account)
+        assert f"{start} SELECT, TRIGGER ON TABLES TO {account}" in console.text
+        assert "-- New tables and partitions there could not be read or given triggers" in console.text
+        (replication,) = config.survey(shop.folder).replications
+        assert replication.master.creators == ("Mi grator",)
+        with shop.administrator(shop.master) as connection:
+            connection.execute('SET ROLE "Mi grator"; CREATE TABLE later.made (id bigserial PRIMARY KEY); RESET ROLE')
+            held = (
+                "SELECT has_table_privilege(%s, 'later.made', 'SELECT'), "
+                "has_table_privilege(%s, 'later.made', 'TRIGGER') AND has_schema_privilege(%s, 'later', 'USAGE')"
+            )
+            assert connection.execute(held, [shop.account] * 3).fetchone() == (True, True)
+        with shop.administrator(shop.slave) as connection:
+            held = "SELECT has_schema_privilege(%s, 'later', 'USAGE'), has_schema_privilege(%s, 'later', 'CREATE')"
+            assert connection.execute(held, [shop.account, shop.account]).fetchone() == (True, True)
+    finally:
+        for database in (shop.master, shop.slave):
+            with shop.administrator(database) as connection:
+                connection.execute('DROP OWNED BY "Mi grator" CASCADE')
+        with shop.administrator("postgres") as connection:
+            connection.execute('DROP ROLE "Mi grator"')
 
 
 def test_a_wildcard_without_tables_is_reported(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

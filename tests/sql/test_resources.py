@@ -351,6 +351,7 @@ def test_a_database_with_strict_settings_of_plpgsql_gets_them_and_is_captured(
             "TRUNCATE plain",
         )
     assert [(item.table.name, item.action) for item in items] == [
-        ("plain", "INSERT"), ("parted", "INSERT"), ("plain", "UPDATE"), ("parted", "UPDATE"), ("plain", "TRUNCATE"),
+        ("plain", "INSERT"), ("parted", "INSERT"), ("plain", "UPDATE"), ("parted", "DELETE"), ("parted", "INSERT"),
+        ("plain", "TRUNCATE"),
     ]  # fmt: skip
     remove(strict)

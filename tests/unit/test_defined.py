@@ -72,9 +72,9 @@ def test_a_rename_that_was_not_noted_is_done_or_found_done() -> None:
     assert steps([], having(index("b")), known, [T]) == [Drop(index("b")), Forget(index("a"))]
 
 
-def test_definitions_that_a_load_creates_are_recorded_before() -> None:
-    assert steps([index("a")], {}, [], [T], adopted=[T]) == [Know(index("a"))]
-    assert steps([index("a", table=OTHER)], {}, [], [T, OTHER], adopted=[T]) == [Make(index("a", table=OTHER))]
+def test_definitions_that_a_load_has_created_are_recorded_and_others_are_made() -> None:
+    assert steps([index("a")], having(index("a")), [], [T]) == [Know(index("a"))]
+    assert steps([index("a")], {}, [], [T]) == [Make(index("a"))]
 
 
 def test_tables_that_the_master_has_no_more_are_left_as_they_are() -> None:

@@ -157,7 +157,7 @@ def test_lacks_of_the_slave_are_shown_with_the_remedy() -> None:
         "1 table not loaded, changes left out. Start the DAG initial_update with prefix DEMO_, slave dr1",
         "Changes of public.a are set aside in REJECTS",
         "public.p differs",
-        "Run there: CREATE INDEX i ON t (a);",
+        "run there: CREATE INDEX i ON t (a);",
         "because of a mistake: DEMO.yaml:3: x: is not known",
     ):
         assert part in everything

@@ -38,7 +38,7 @@ def test_views_and_sequences_are_replaced_in_place_and_what_the_slave_has_of_its
         begun = of(kind, "v", "2", making=True)
         about = [old.table]
         assert steps([old], {}, [], about) == [Make(old)]
-        assert steps([old], {}, [], about, adopted=about) == [Make(old)], "no load brings it"
+        assert steps([old], {}, [], about, set_again=about) == [Make(old)], "no load brings it"
         assert steps([old], {old.place: "1"}, [], about) == [Know(old)]
         assert steps([new], {old.place: "1"}, [], about) == [Taken(new)]
         assert steps([new], {old.place: "1"}, [old], about) == [Make(new)]
@@ -52,7 +52,7 @@ def test_views_and_sequences_are_replaced_in_place_and_what_the_slave_has_of_its
 
 def test_after_a_load_the_values_of_sequences_are_set_again() -> None:
     one = of(DefinedKind.SEQUENCES, "s")
-    assert steps([one], {one.place: "1"}, [one], [one.table], adopted=[one.table]) == [SetAgain(one)]
+    assert steps([one], {one.place: "1"}, [one], [one.table], set_again=[one.table]) == [SetAgain(one)]
 
 
 def test_views_go_before_those_that_they_read_and_before_tables_lose_anything() -> None:

@@ -172,10 +172,8 @@ class ApplyLoop:
             self._close_gate(error)
             raise
         finally:
-            self.report.ended(
-                self._status("ended"),
-                "The apply begins anew with the changed configuration" if self._changed else _END,
-            )
+            why = "The apply begins anew with the changed configuration" if self._changed else _END
+            self.report.ended(self._status("ended"), why)
             self.follower.end()
             self._forget()
             self.gate.forget()
@@ -304,7 +302,8 @@ class ApplyLoop:
         for cut in self.applier.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))
         if self.applier.definitions:
-            self.follower.tables_altered()
+            self.follower.tables_altered(again=self.applier.transaction.untied)
+            self.applier.transaction.untied = False
         self._write_status("applying")
         self.summary.log(self.seen, self.mode)
         self._check_definitions()
@@ -496,5 +495,6 @@ class ApplyLoop:
             else {},
             "loading": [str(table) for table in checkpoint.tables.loading] if checkpoint else [],
             "message": checkpoint.message if checkpoint else "",
+            "definitions": self.follower.activity,
             "spark": self.executor.pages,
         }

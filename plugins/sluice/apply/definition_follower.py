@@ -11,7 +11,7 @@ an index that was not finished is dropped and built again.
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from sluice.apply.log_limiter import LogLimiter
@@ -50,6 +50,8 @@ AGAIN_SECONDS = 60.0
 """The pause after a round that could not do everything."""
 RETRY_SECONDS = 5.0
 """The pause after an outage."""
+LOCK_SECONDS = 1.0
+"""How long a definition of the master is waited for."""
 
 
 class DefinitionStops(Terminal):
@@ -83,6 +85,10 @@ class DefinitionFollower:
         self._thread: threading.Thread | None = None
         self._error: Terminal | None = None
         self._altered = False
+        self._doing = ""
+        """The step that it does just now; empty while it waits."""
+        self._locked: set[TableName] = set()
+        """Tables of the master whose definitions could not be read without waiting for a lock."""
         self._refused: dict[Defined, str] = {}
         """The definitions that the slave could not have, with the logged reason."""
 
@@ -117,11 +123,11 @@ class DefinitionFollower:
             self._states, self._loaded, self._due = states, self._loaded or loaded, True
             self._changed.notify_all()
 
-    def tables_altered(self) -> None:
+    def tables_altered(self, *, again: bool = False) -> None:
         """Requests a round where the last one could not do everything, because the apply altered tables; and where
-        altering takes definitions along that the master keeps."""
+        altering takes definitions along that the master keeps, or has (`again`)."""
         with self._changed:
-            if self._busy or self._left or not self._vendor.applying.transactional_ddl:
+            if again or self._busy or self._left or not self._vendor.applying.transactional_ddl:
                 self._due = True
                 self._changed.notify_all()
 
@@ -136,6 +142,12 @@ class DefinitionFollower:
             with self._changed:
                 self._passed = ticket
                 self._changed.notify_all()
+
+    @property
+    def activity(self) -> str:
+        """What it does just now, and what it waits for, for people."""
+        waiting = f"definitions of {', '.join(map(str, sorted(self._locked)))} wait for a lock on the master"
+        return "; ".join(filter(None, (self._doing, waiting if self._locked else "")))
 
     @property
     def busy(self) -> bool:
@@ -169,7 +181,8 @@ class DefinitionFollower:
             except SluiceError as error:
                 if self._ended.is_set():
                     return  # its sessions were cut
-                self._limiter.log(logging.WARNING, f"round {error}", f"{self.pair}: definitions: {error}")
+                level = logging.INFO if isinstance(error, LockNotAvailable) else logging.WARNING
+                self._limiter.log(level, f"round {error}", f"{self.pair}: definitions: {error}")
                 self._loaded, wait = self._loaded or loaded, RETRY_SECONDS
             except Exception:
                 if not self._ended.is_set():  # a session that was cut fails in any way
@@ -183,12 +196,13 @@ class DefinitionFollower:
         pair = self.pair
         with ExitStack() as stack:
             master = self._open(stack, pair.master_info)
+            master.limit_lock_waits(LOCK_SECONDS)
             of_master = self._of_master(master, states)
             if not self._await_passed():
                 return True
             slave = self._open(stack, pair.slave_info)
-            lock = f"sluice definitions {pair.prefix} {pair.slave.name}"
-            stack.enter_context(self._vendor.sessions.named_lock(slave, lock))
+            # An initial update has it while it makes indexes.
+            stack.enter_context(self._vendor.sessions.named_lock(slave, pair.definitions_lock))
             store = DefinitionStore.of(pair, slave)
             known = store.read()
             on_slave = self._vendor.rows.shapes(slave, of_master.tables)
@@ -199,12 +213,9 @@ class DefinitionFollower:
                 for one, source in of_master.made_from.items()
                 if self._follows(one, on_slave)
             }
-            adopted: set[TableName] = set()
             if known is None:
                 store.begin()
-                adopted = {one.table for one in wanted}
-            elif loaded:
-                adopted = {*BlockStore.of(pair, slave).map().tables, *_of_kinds(wanted, _SET_AGAIN)}
+            set_again = _of_kinds(wanted, _SET_AGAIN) if known is None or loaded else set()
             following = self._vendor.following
             present = by_place(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted)}
@@ -215,19 +226,52 @@ class DefinitionFollower:
                 schemas = {table.schema for table in tables}
                 present |= by_place(following.present_beside(slave, pair.prefix, schemas))
                 about |= _of_kinds(known or (), kinds)
-            steps = defined.steps(wanted, present, known or (), about, adopted)
-            done = [self._do(step, slave, store, wanted, tables) for step in steps]
-            return all(done)
+            steps = defined.steps(wanted, present, known or (), about, set_again)
+            loaded_now = BlockStore.of(pair, slave).map().tables if loaded else ()
+            fresh = {one for one in wanted if known is None or one.table in loaded_now}
+            steps = list(filter(None, (self._as_configured(step, wanted, fresh) for step in steps)))
+            done = [self._do(step, slave, store, wanted, tables) for step in self._showing(steps)]
+            return all(done) and not self._locked
+
+    def _showing(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """The steps, while people are told which of them is being done."""
+        count, done = sum(not isinstance(step, Know | Forget) for step in steps), 0
+        try:
+            for step in steps:
+                if not isinstance(step, Know | Forget):
+                    done += 1
+                    self._doing = f"following {step.object}{f' ({done} of {count})' if count > 1 else ''}"
+                yield step
+        finally:
+            self._doing = ""
 
     def _of_master(self, master: Session, states: TableStates) -> OfMaster:
         pair = self.pair
         vendor = vendor_of(pair.master_info.vendor)
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
-        ready = [table for table in registered if states.ready(table)]
+        locked = vendor.schemas.locked(master, registered)
+        if locked != self._locked and locked:
+            waiting = ", ".join(map(str, sorted(locked)))
+            log.info("%s: definitions of %s follow later: a session has locked or waits to lock these", pair, waiting)
+        self._locked = locked
+        ready = [table for table in registered if states.ready(table) and table not in locked]
         of_master = OfMaster.read(vendor.schemas, master, ready, ready)
         # Views of tables that are not ready stay too, and show what the slave has of those.
         of_master = of_master.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
         return fitting.of_master(of_master, pair)
+
+    def _as_configured(
+        self, step: Step, wanted: Mapping[Defined, Described], fresh: Collection[Defined]
+    ) -> Step | None:
+        """The step; None where `indexes` leaves the definition out; that it is known where it was there when the slave
+        was loaded, and `ddl` does not let it follow. `fresh`: those of tables that were loaded just now."""
+        if not isinstance(step, Make):
+            return step
+        one = step.object
+        if not fitting.wanted(wanted[one], self.pair):
+            return None
+        follows = self.pair.replication.ddl.of(one.kind) is Policy.FOLLOW
+        return Know(one) if one in fresh and not follows else step
 
     def _follows(self, one: Defined, on_slave: Collection[TableName]) -> bool:
         return one.kind in self._vendor.following.kinds and (one.table in on_slave or not one.of_table)

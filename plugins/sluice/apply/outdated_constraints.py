@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from sluice.apply.definition_follower import beside_tables
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.window_runs import CutItem
 from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster, by_place
@@ -80,3 +81,18 @@ def _concerns(one: Defined, written: Collection[TableName]) -> bool:
 
 def _follows(sessions: PairSessions, one: Defined) -> bool:
     return sessions.pair.replication.ddl.of(one.kind) is Policy.FOLLOW
+
+
+def untie(sessions: PairSessions, change: CutItem) -> bool:
+    """Drops the master's foreign keys that are in the way of a change of types, in the caller's transaction. Returns
+    whether there were any: `DefinitionFollower` makes them again."""
+    keys = sessions.alterer.will_drop(change)
+    if not keys:
+        return False
+    store = DefinitionStore.of(sessions.pair, sessions.slave)
+    known = {one.place for one in store.read() or ()}
+    tied = [key for key in keys if key.place in known and _follows(sessions, key)]
+    for key in tied:
+        vendor_at(sessions.pair).following.drop_at_once(sessions.slave, key)
+        store.forget(key)
+    return bool(tied)

@@ -26,6 +26,9 @@ from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
+LOCK_SECONDS = 5.0
+"""How long a statement waits for a lock on the master: with one that nobody gives, all tables would wait."""
+
 
 class ChangesPurged(DataLost):
     """Changes after the slave's checkpoint may have been purged."""
@@ -100,6 +103,7 @@ class PairSessions:
         if self._master is None:
             connect = source_of(pair.master_info.vendor).sessions.connect
             self._master = connect(pair.master_info, application=application, autocommit=True)
+            self._master.limit_lock_waits(LOCK_SECONDS)
         if self._reader is None:
             schema = pair.replication.master.schema
             largest = pair.replication.apply.max_change_bytes

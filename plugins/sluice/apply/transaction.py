@@ -147,6 +147,8 @@ class WindowTransaction:
         self._limiter = LogLimiter(log)
         self.defining: TableName | None = None
         """The table whose definition is being changed; after a failure, the table at fault."""
+        self.untied = False
+        """Whether foreign keys were dropped that the master may have, so that they must follow once more."""
 
     def commit(self, plan: Plan) -> Checkpoint:
         """Commits the plan, in as many attempts as it takes; returns the new checkpoint.
@@ -360,6 +362,8 @@ class WindowTransaction:
 
     def _define(self, change: CutItem) -> None:
         self.defining = change.table
+        if self._transactional_ddl and outdated_constraints.untie(self.sessions, change):
+            self.untied = True
         alterer = self.sessions.alterer
         if change.replaces and change.defined is not None and self._name_is_taken(change):
             alterer.apply(replace(change, action=Action.DROP, table=change.defined.table))

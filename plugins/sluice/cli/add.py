@@ -16,6 +16,7 @@ from sluice.cli.console import Console
 from sluice.cli.sides import Side
 from sluice.cli.where import Where
 from sluice.config import Replication
+from sluice.configuration.rule import TablePattern
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
             airflow.require_free(where.api, side.conn_id, side.info)
     _identify(parties, console, where, print_only=args.print_sql)
     patterns = None if existing_one is not None else args.tables or _tables(master, console)
-    replication, text = drafted(prefix, file, existing_one, master, slaves, patterns)
+    creators = _creators(args.creators, patterns or (), master, console)
+    replication, text = drafted(prefix, file, existing_one, master, slaves, patterns, creators)
     _equip(replication, master, slaves, console, print_only=args.print_sql)
     if args.print_sql:
         return None
@@ -116,13 +118,14 @@ def drafted(
     master: Side,
     slaves: Sequence[Side],
     patterns: Sequence[str] | None,
+    creators: Sequence[str] = (),
 ) -> tuple[Replication, str]:
     """The new replication, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
     entries = {side.name: _entry(side) for side in slaves}
     if existing_one is not None:
         text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), entries)
     else:
-        text = replication_file.written(str(prefix), master.conn_id, entries, patterns or ())
+        text = replication_file.written(str(prefix), master.conn_id, entries, patterns or (), creators)
     return config.checked(file, text), text
 
 
@@ -236,6 +239,21 @@ def _tables(master: Side, console: Console) -> list[str]:
         "Tables to replicate, as schema.table or schema.*, with commas between", "--tables", ", ".join(every)
     )
     return tables_of(answer)
+
+
+def _creators(given: str | None, patterns: Sequence[str], master: Side, console: Console) -> list[str]:
+    """Asks which roles will make tables that a wildcard of a new replication means: only PostgreSQL's need privileges
+    of their owners."""
+    wildcards = any(TablePattern.parse(pattern).wildcard for pattern in patterns)
+    if master.info.vendor != FIRST or not wildcards:
+        return []
+    if given is None and console.interactive and not console.yes:
+        given = console.ask(
+            "Roles that will make tables later, with commas between, beside the owners of the present ones; - if none",
+            "--creators",
+            "-",
+        )
+    return [name for each in (given or "").split(",") if (name := each.strip()) not in ("", "-")]
 
 
 def _equip(

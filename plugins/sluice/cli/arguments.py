@@ -154,6 +154,12 @@ def arguments_of_add(parser: argparse.ArgumentParser) -> None:
         metavar="TABLES",
         help=f"which tables: {TABLES} (default: asked for; all schemas with --yes)",
     )
+    parser.add_argument(
+        "--creators",
+        metavar="ROLES",
+        help="roles that will make tables on a PostgreSQL master, with commas between them: the account gets "
+        "privileges on what they make (default: asked for; the owners of the present tables are known)",
+    )
     parser.add_argument("--print-sql", action="store_true", help="only print the SQL that is needed")
     parser.add_argument(
         "--event-triggers",

@@ -50,12 +50,13 @@ def taken_out(file: Path) -> str:
     return f"{file} is {file.name}.removed now"
 
 
-def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str]) -> str:
-    """The text of a new file. `master`: the id of an Airflow connection."""
+def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str], creators: Sequence[str] = ()) -> str:
+    """The text of a new file. `master`: the id of an Airflow connection. `creators`: roles that will make tables."""
+    made_by = f", creators: [{', '.join(map(_text, creators))}]" if creators else ""
     lines = [
         HEAD.format(prefix=prefix, program=PROGRAM),
         f"prefix: {prefix}\n",
-        f"master: {{conn_id: {_text(master)}}}\n",
+        f"master: {{conn_id: {_text(master)}{made_by}}}\n",
         "slaves:",
     ]
     lines += [_slave(name, entry) for name, entry in slaves.items()]

@@ -58,6 +58,11 @@ class Endpoint(Options):
         (), listed("write the prefixes whose changes this master shall pass on, separated by commas", prefix)
     )
     """Replications that apply to this master, and whose changes it forwards to its own slaves."""
+    creators: tuple[str, ...] = option(
+        (), listed("write the roles that will make tables, separated by commas", text("name a role"))
+    )
+    """Roles of a PostgreSQL master that will make replicated tables, beside the owners of the present ones: `check`
+    asks for privileges on what they will make."""
     allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
     allow_owner_code: bool = option(False, flag)
@@ -133,6 +138,9 @@ class SlaveConfig(Options):
     on_drop: str = option("keep", one_of(("keep", "drop"), "policies"))
     """The treatment of the slave's table after a DROP on the master, or if the configuration no longer has it: `keep`
     leaves it with its rows, `drop` drops it."""
+    indexes: str = option("follow", one_of(("follow", "keys", "none"), "policies"))
+    """Which indexes the slave gets from the master: all (`follow`), those that refuse rows (`keys`), or only the key by
+    which rows are found (`none`; no foreign keys either)."""
     allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
     trusted_ddl: bool = option(False, flag)

@@ -53,6 +53,8 @@ class KnownSlave:
     tables: Mapping[str, LastComparison] = field(default_factory=dict)
     """Each table with its last comparison."""
     lacks: Sequence[KnownLack] = ()
+    not_captured: Sequence[KnownLack] = ()
+    """Tables of the master that no slave has, since nothing captures them."""
     samples: Sequence[Sample] = ()
     """Samples of the last minutes, oldest first."""
     started: StartedLoad | None = None
@@ -127,6 +129,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
                 gate.parsed(closed),
                 verification_log.parsed(seen),
                 lacks.parsed(lacking),
+                masters[prefix].lacks,
                 history.parsed(samples),
                 load_started.parsed(load),
             )

@@ -28,7 +28,7 @@ class KnownLack:
     def on_slave(self) -> str:
         """The finding of a slave, with what to run there."""
         statements = " ".join(self.statement.splitlines())
-        return f"{self.what}. The slave does not follow this by itself. Run there: {statements};"
+        return f"{self.what}. The slave has not followed this. Should that last, run there: {statements};"
 
 
 class Lacks:

@@ -218,8 +218,8 @@ class Alterer(NamesTables, Protocol):
         ...
 
     def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
-        """The foreign keys that `apply` drops although the master may have them: its server has none whose columns are
-        of two types, not even for a moment."""
+        """The foreign keys that cannot stay although the master may have them, because the server has none whose
+        columns are of two types, not even for a moment. Where DDL commits by itself, `apply` drops them."""
         ...
 
     def attempt(self, item: DefinitionChange) -> str:

@@ -215,6 +215,11 @@ class Schemas(NamesTables, Protocol):
         """The definitions of those of `tables` that exist, in that order."""
         ...
 
+    def locked(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+        """Those of `tables` that some session has locked, or waits to lock, so that reading their definitions would
+        wait."""
+        ...
+
     def types(self, connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
         """The types that columns of `tables` need, each after the types that it consists of."""
         ...

@@ -28,6 +28,8 @@ class ApplyStatus(TypedDict, total=False):
     """Tables whose changes are left out, with the reason."""
     loading: list[str]
     """Tables that are being loaded while the slave is NORMAL."""
+    definitions: str
+    """The definition that is being followed beside the rows, with its place among those of the round."""
     spark: str
     """The address of Spark's pages."""
     at: str

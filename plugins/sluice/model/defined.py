@@ -126,14 +126,12 @@ def steps(
     slave: Mapping[Place, str | None],
     known: Collection[Defined],
     tables: Collection[TableName],
-    adopted: Collection[TableName] = (),
+    set_again: Collection[TableName] = (),
 ) -> list[Step]:
     """The steps that give the slave the master's definitions, in an order in which each step is possible.
 
     `slave`: its definitions; None for an index that is not finished. `tables`: the tables (and domains) of `master`;
-    known definitions of others are not changed. `adopted`: tables whose load creates what they lack, or whose
-    definitions were not followed before: the master's definitions of them count as known, except comments, which no
-    load creates; for sequences, those whose values are set again.
+    known definitions of others are not changed. `set_again`: the sequences whose values are set again.
     """
     wanted = {one.place: one for one in master}
     before = {one.place: one for one in known if one.table in tables}
@@ -163,7 +161,7 @@ def steps(
     # Indexes before the foreign keys that need them.
     for one in sorted(wanted.values(), key=lambda one: -_ORDER.index(one.kind)):
         if one.place not in renamed:
-            made += _brought(one, before.get(one.place), slave, adopted)
+            made += _brought(one, before.get(one.place), slave, set_again)
     return [*drops, *renames, *forgotten, *made]
 
 
@@ -184,14 +182,12 @@ def outdated(
 
 
 def _brought(
-    one: Defined, before: Defined | None, slave: Mapping[Place, str | None], adopted: Collection[TableName]
+    one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: Collection[TableName]
 ) -> list[Step]:
     """The steps that give the slave one object of the master. `before`: the known object with its name."""
     exists = one.place in slave
     if one.kind in BESIDE_TABLES:
-        return _replaced(one, before, slave, one.table in adopted)
-    if before is None and one.table in adopted and one.kind is not DefinedKind.COMMENTS:
-        return [Know(one)]
+        return _replaced(one, before, slave, one.table in set_again)
     if exists and slave[one.place] is None:
         return [Make(one)]
     if before is None or before.making:

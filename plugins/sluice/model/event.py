@@ -85,7 +85,8 @@ def outage(status: ApplyStatus) -> str:
 def under_way(status: ApplyStatus) -> str:
     """The long-running work of an apply, with its progress."""
     activity = str(status.get("activity") or "")
-    return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
+    applying = activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
+    return "; ".join(filter(None, (applying, str(status.get("definitions") or ""))))
 
 
 def _activity(before: str, after: str) -> Iterator[tuple[EventKind, str]]:

@@ -1,4 +1,5 @@
-"""Which indexes and constraints of the master a slave with transformed tables can have."""
+"""Which indexes and constraints of the master a slave gets: transformed tables cannot have all, and `indexes` of the
+slave may leave some out."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,21 @@ def of_master(of_all: OfMaster, pair: Pair) -> OfMaster:
     """The master's definitions that the slave can have."""
     kept = {one: source for one, source in of_all.made_from.items() if not why_not(source, pair)}
     return OfMaster(of_all.tables, kept)
+
+
+def wanted(described: Described, pair: Pair) -> bool:
+    """Whether `indexes` of the slave lets it get this one.
+
+    `keys`: what refuses rows, and no other index. `none`: only the key, by which rows are found, so no foreign keys
+    either, which need indexes of the tables that they refer to.
+    """
+    if pair.slave.indexes == "follow":
+        return True
+    if isinstance(described, Index):
+        return described.primary or (described.constrains and pair.slave.indexes == "keys")
+    if isinstance(described, Constraint):
+        return described.parent is None or pair.slave.indexes == "keys"
+    return True
 
 
 def why_not(described: Described, pair: Pair) -> str:

@@ -73,7 +73,12 @@ def of_slave(
         names = {table for table in defined.tables if table in slave_shapes and checkpoint.tables.ready(table)}
         indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
         constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
-        lacks = schemas.lacking(slave, indexes, constrained, names)
+        lacks = schemas.lacking(
+            slave,
+            [index for index in indexes if fitting.wanted(index, pair)],
+            [constraint for constraint in constrained if fitting.wanted(constraint, pair)],
+            names,
+        )
         lacks += schemas.surplus(slave, indexes, constrained, sorted(names))
         lacks += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
     return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in lacks]

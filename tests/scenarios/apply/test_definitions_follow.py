@@ -10,16 +10,19 @@ import pytest
 from sluice.apply import definition_follower
 from sluice.apply.definition_follower import DefinitionStops
 from sluice.apply.pair_sessions import PairSessions
+from sluice.capture import wildcards
 from sluice.configuration.options import DdlOptions, Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster, by_place
+from sluice.load import steps
 from sluice.model.defined import Place
 from sluice.model.names import TableName
 from sluice.vendors.postgres import schemas
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.target import following
+from sluice.verify import definition_gaps
 from tests.rig.applying import Applying
-from tests.rig.rig import Rig
+from tests.rig.rig import MakePair, Rig
 
 TABLES = """
 CREATE DOMAIN public.euro AS int;
@@ -289,3 +292,63 @@ def await_followed(rig: Rig, running: Applying) -> None:
     store = DefinitionStore(rig.slave, rig.pair.prefix, rig.schema, rig.name)
     rig.await_that(lambda: store.read() is not None)
     rig.await_normal_mode(running)
+
+
+MIGRATION = """
+CREATE TABLE public.author (id serial PRIMARY KEY, mail varchar(80) NOT NULL UNIQUE, age int CHECK (age > 0));
+CREATE TABLE public.book (id serial PRIMARY KEY, title text NOT NULL, author_id int NOT NULL);
+ALTER TABLE public.book ADD CONSTRAINT book_author FOREIGN KEY (author_id) REFERENCES public.author (id)
+    DEFERRABLE INITIALLY DEFERRED;
+CREATE INDEX book_author_id ON public.book (author_id);
+CREATE INDEX book_title_like ON public.book (title text_pattern_ops);
+ALTER TABLE public.book ADD CONSTRAINT book_once UNIQUE (author_id, title);
+COMMENT ON TABLE public.book IS 'a book'
+"""
+BOOKS = [TableName("public", "author"), TableName("public", "book")]
+
+
+def migrated(pair: Rig) -> None:
+    for statement in MIGRATION.split(";\n"):
+        pair.master.execute(statement.encode())
+    pair.master.execute("INSERT INTO public.author VALUES (1, 'a@b', 5); INSERT INTO public.book VALUES (1, 'x', 1)")
+
+
+def of_books(pair: Rig) -> list[set[Place]]:
+    of_master = OfMaster.read(schemas, pair.master, BOOKS, BOOKS).made_from
+    return [{one.place for one in of_master}, set(by_place(following.present(pair.slave, BOOKS)))]
+
+
+def test_an_empty_master_first_and_all_that_a_migration_makes_later(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
+    pair.prepare(first := pair.update("first"))
+    wildcards.note(pair.master, pair.replication)
+    # Before the first round: nothing of it was there when the slave was loaded.
+    migrated(pair)
+    with pair.apply():
+        pair.load_to_normal(first)
+        steps.finish(first)
+        pair.await_current()
+        pair.await_that(lambda: of_books(pair)[0] == of_books(pair)[1])
+        pair.assert_equal()
+
+
+@pytest.mark.parametrize(
+    ("indexes", "kinds"),
+    [("keys", {"unique", "checks", "foreign_keys", "comments"}), ("none", {"checks", "comments"})],
+)
+def test_the_slave_gets_the_indexes_that_it_is_configured_for(pair_of: MakePair, indexes: str, kinds: set[str]) -> None:
+    pair = pair_of(block_rows=50, seconds=0.05, interval=0.1, slave_options={"indexes": indexes})
+    migrated(pair)
+    pair.prepare(first := pair.update("first"))
+    wildcards.note(pair.master, pair.replication)
+    with pair.apply():
+        pair.load_to_normal(first)
+        steps.finish(first)
+        pair.master.execute("CREATE INDEX book_title ON public.book (title)")
+        pair.master.execute("CREATE UNIQUE INDEX book_id ON public.book (id, title)")
+        pair.master.execute("ALTER TABLE public.author ADD CONSTRAINT old CHECK (age < 200)")
+        pair.await_that(lambda: any(name == "old" for _, _, name in of_books(pair)[1]))
+        wanted, found = of_books(pair)
+        assert found == {place for place in wanted if place[0] in kinds}
+        everything = definition_gaps.MasterDefinitions.read("postgres", pair.master, BOOKS)
+        assert definition_gaps.of_slave(pair.pair, everything, lambda *_: False) == []

@@ -269,14 +269,18 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
         what = what_loads(replication.prefix, one.slave, lacking, known.started)
         rest = "\n".join(map(str, remaining(lacking, known.started)))
         reasons = [f"{name} is {state}" for name, state in one.not_ready.items() if ": " in state]
-        listed = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
-        why = f" ({listed}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
+        first = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
+        why = f" ({first}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
         text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {what}"
         messages.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
     messages += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settling := how_to_settle(one.rejects):
         messages.append(Message(settling, Level.CRITICAL, "rejects", lasting="rejects"))
     messages += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
+    if known.not_captured:
+        named = listed([lack.what for lack in known.not_captured], REASONS_SHOWN, "table")
+        text = f"The master has tables that no slave gets: {named}. {how_to_capture(replication.prefix)}"
+        messages.append(Message(text, Level.WARNING))
     for outcome, text, level, remedy in (
         ("different", "Not equal to the master by the last comparison", Level.CRITICAL, "repair"),
         ("could not compare", "Could not be compared with the master the last time", Level.WARNING, "verify"),

@@ -14,7 +14,9 @@ from sluice.model.names import TableName
 from sluice.vendors.mysql.not_a_master import not_a_master
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
-tables = types = collations = indexes = constraints = comments = sequences = views = free_sequences = not_a_master
+tables = locked = types = collations = indexes = constraints = comments = sequences = views = free_sequences = (
+    not_a_master
+)
 
 lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 

@@ -42,6 +42,11 @@ def types(connection: Session, tables: Sequence[TableName]) -> list[TypeDefiniti
     return []
 
 
+def locked(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+    """Empty: readers of the dictionary wait for nobody."""
+    return set()
+
+
 def collations(connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
     """Empty: texts are compared by their bytes."""
     return []

@@ -17,8 +17,8 @@ _TRIES = 5
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
     """The shapes of those of `tables` that exist, in one statement.
 
-    The key is the primary key, otherwise the oldest unique index that is immediate, plain and all NOT NULL; never one
-    with a generated column.
+    The key is the primary key, otherwise a unique index that is immediate, plain and all NOT NULL, of several the one
+    with the fewest and first columns; never one with a generated column.
     """
     wanted = list(dict.fromkeys(tables))
     rows = connection.execute(
@@ -78,3 +78,20 @@ def rows_with_retries(connection: Session, statement: str, parameters: Mapping[s
 def pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
     """`tables` as the parameters `schemas` and `names` of statements that take many."""
     return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}
+
+
+def locked(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+    """Those of `tables` that nobody can read, because a session has locked them or waits to."""
+    rows = connection.execute(sql_files.render("postgres", "tables_locked"), pairs(tables)).fetchall()
+    return {TableName(schema, name) for schema, name in rows}
+
+
+def primary_key(connection: Session, table: TableName) -> tuple[str, list[str]] | None:
+    """The name of the primary key's constraint, and its columns in no order; None without one."""
+    row = connection.execute(
+        "SELECT x.conname, array_agg(a.attname::text) FROM pg_catalog.pg_constraint x "
+        "JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = ANY (x.conkey) "
+        "WHERE x.contype = 'p' AND x.conrelid = to_regclass(%s) GROUP BY x.conname",
+        [quoted(table.schema, table.name)],
+    ).fetchone()
+    return None if row is None else (row[0], row[1])

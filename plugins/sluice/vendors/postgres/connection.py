@@ -193,6 +193,7 @@ def connect(
     connection.place, connection.mask, connection.trusts_owners = info.place, info.mask, info.trusts_owners
     try:
         connection.execute(ensure_settings(settings).encode())
+        end_with_client(connection)
         connection.autocommit = autocommit
     except BaseException:
         connection.close()

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401 (what is imported here is offered)
 
+from sluice.vendors.postgres.catalog import locked
 from sluice.vendors.postgres.comments import read as comments
 from sluice.vendors.postgres.domains import checks as domain_checks
 from sluice.vendors.postgres.domains import lacking as domain_checks_lacking

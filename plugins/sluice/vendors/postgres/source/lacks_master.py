@@ -54,9 +54,12 @@ class _Master:
         self.tables = self._tables()
         self.relations = privileges.relations(connection, self.tables)
         own = replication.master.schema
+        future = {rule.pattern.schema for rule in replication.tables if rule.pattern.wildcard and rule.replicate}
         needs: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for name in {relation.schema for relation in self.relations}:
             needs[name]["USAGE"] = "the tables in it can be named only with it"
+        for name in future.intersection(each.name for each in privileges.schemas(connection, future) if each.owner):
+            needs[name].setdefault("USAGE", "the tables that it will have can be named only with it")
         needs[own] |= {"USAGE": _RESOURCES, "CREATE": _RESOURCES}
         self.needs = dict(needs)
         self.schemas = {schema.name: schema for schema in privileges.schemas(connection, needs)}
@@ -209,6 +212,8 @@ class _Master:
             for relation in self.relations
             if relation.table in partitioned or any(rule.pattern.matches(relation.table) for rule in wildcards)
         }
+        creators = [quoted(name) for name in self.replication.master.creators]
+        owners |= {(rule.pattern.schema, creator) for rule in wildcards for creator in creators}
         for each in privileges.future_privileges(self.connection, owners):
             start = f"ALTER DEFAULT PRIVILEGES FOR ROLE {each.owner} IN SCHEMA {each.quoted} GRANT"
             statements = []

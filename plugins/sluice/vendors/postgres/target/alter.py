@@ -18,7 +18,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import psycopg
 
@@ -40,7 +40,7 @@ from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, hash_key, row_of, type_of
 from sluice.vendors.postgres.key_order import value_text
-from sluice.vendors.postgres.target import column_clause, enums, tables
+from sluice.vendors.postgres.target import column_clause, enums, new_types, tables, tied_keys
 from sluice.vendors.postgres.target.alter_plan import (
     altered,
     default_clause,
@@ -148,11 +148,11 @@ class Alterer:
         return replace(definition, shape=replace(definition.shape, columns=tuple(columns)))
 
     def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
-        """None: the server changes the type of a column under its foreign keys."""
-        return ()
+        """See `sluice.database.apply.Alterer`."""
+        return tied_keys.retyped(self.connection, item)
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
-        """Makes new enums and adds new labels of the items, because a transaction that adds a label may not use it.
+        """Makes new types and adds new labels of the items, because a transaction that adds a label may not use it.
 
         Call it in a transaction before that of the items; a second call does nothing. Raises as `apply`.
         """
@@ -171,6 +171,11 @@ class Alterer:
                 else:
                     for statement in enums.additions(*existing, names, before):
                         self._do(item.table, statement)
+            if item.defined is not None and self._of_master is None:
+                try:
+                    new_types.make(self.connection, new_types.absent(self.connection, item.defined, changes))
+                except psycopg.Error as error:
+                    raise self._refused(item.table, "CREATE TYPE", error) from error
 
     def release(self, table: TableName) -> None:
         """Drops the foreign keys between the table and others, because its rows are no longer replicated."""
@@ -275,6 +280,7 @@ class Alterer:
             self._do(table, f"CREATE SCHEMA {quoted(table.schema)}")
         statement = f"CREATE TABLE {quoted(table.schema, table.name)} ({', '.join(lines)})"
         self._examine_columns(wanted, shape.columns, statement)
+        self._follow_composites(wanted, wanted)
         self._do(table, statement)
         self._set_defaults(TableDefinition(TableShape(table, ())), wanted, TableShape(table, ()))
 
@@ -288,6 +294,7 @@ class Alterer:
         if old.table != new.table:
             self._rename(old.table, new.table)
         self._follow_enums(old, new)
+        self._follow_composites(old, new)
         have = self._shape(new.table)
         if have is None:
             self._create(new)
@@ -345,6 +352,13 @@ class Alterer:
                 raise DefinitionRefused(new.table, both.statement, str(both)) from both
             for statement in renamed:
                 self._do(new.table, statement)
+
+    def _follow_composites(self, old: TableDefinition, new: TableDefinition) -> None:
+        if self._of_master is None:
+            try:
+                new_types.follow(self.connection, old, new, partial(self._do, new.table))
+            except new_types.AttributesDiffer as differ:
+                raise DefinitionRefused(new.table, "ALTER TYPE", str(differ)) from differ
 
     def _set_defaults(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
         name = quoted(new.table.schema, new.table.name)
@@ -439,11 +453,8 @@ class Alterer:
 
     def _expression(self, table: TableName, column: Column) -> str | None:
         """The slave's expression of a generated column."""
-        rows = self._read(sql_files.render("postgres", "table_generated"), catalog.pairs([table]))
+        rows = self.connection.execute(sql_files.render("postgres", "table_generated"), catalog.pairs([table]))
         return next((text for _, _, name, text in rows if name == column.name), None)
-
-    def _read(self, statement: str, parameters: Any) -> list[Any]:
-        return self.connection.execute(statement.encode(), parameters).fetchall()
 
     def _rename(self, old: TableName, new: TableName) -> None:
         if self._shape(old) is None:
@@ -457,12 +468,7 @@ class Alterer:
 
     def _drop_key(self, table: TableName, old: TableDefinition) -> None:
         """Drops the slave's primary key where it is the master's former one."""
-        row = self.connection.execute(
-            "SELECT x.conname, array_agg(a.attname::text) FROM pg_catalog.pg_constraint x "
-            "JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = ANY (x.conkey) "
-            "WHERE x.contype = 'p' AND x.conrelid = to_regclass(%s) GROUP BY x.conname",
-            [quoted(table.schema, table.name)],
-        ).fetchone()
+        row = catalog.primary_key(self.connection, table)
         if row is not None and set(row[1]) == {column.name for column in old.shape.key}:
             self._do(table, f"ALTER TABLE {quoted(table.schema, table.name)} DROP CONSTRAINT {quoted(row[0])}")
 

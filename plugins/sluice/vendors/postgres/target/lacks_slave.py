@@ -152,6 +152,12 @@ class _Slave:
         needs: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for table in self.tables:
             needs[table.schema] |= {"USAGE": _NAMED, "CREATE": _MADE}
+        wildcards = [rule for rule in self.replication.tables if rule.pattern.wildcard and rule.replicate]
+        future = {rule.pattern.schema for rule in wildcards}
+        for name in future.intersection(
+            each.name for each in privileges.schemas(self.connection, future) if each.owner
+        ):
+            needs[name] |= {"USAGE": _NAMED, "CREATE": _MADE}
         if not self.light:
             for definition in self.wanted.definitions:
                 for sequence in definition.sequences:
