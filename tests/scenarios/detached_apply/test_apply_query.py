@@ -202,7 +202,7 @@ def test_the_page_of_streaming_queries_names_the_pair_and_nothing_shows_a_passwo
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=options)
         page = browser.new_page(viewport={"width": 1280, "height": 420})
         page.goto(f"{spark.ui_url}/StreamingQuery/")
-        assert "sluice DEMO_ -> dr1: apply" in page.locator("#active").inner_text()
+        assert "sluice DEMO_ -> dr1: apply" in page.locator("body").inner_text()
         page.screenshot(path=Path(pytestconfig.option.pictures or tmp_path) / "spark-apply.png")
         browser.close()
     with urllib.request.urlopen(f"{spark.ui_url}/StreamingQuery/", timeout=60) as answer:
