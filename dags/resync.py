@@ -1,7 +1,8 @@
 """# Verify slaves, and repair them
 
 Proves that a slave equals its master **at one position**, while both are in use, and repairs differences. It runs every
-day at three (UTC) for every pair, as `verify` in the configuration says, and on demand.
+day for the pairs of each replication, at the time and in the time zone of its `verify` (three in the morning, UTC, by
+default), and on demand.
 
 | task | does |
 |---|---|
@@ -18,7 +19,7 @@ A table that could not be compared, because the apply was not running or a datab
 
 from airflow.sdk import chain
 
-from sluice.airflow.forms import lifecycle_dag, resync_fields
+from sluice.airflow.forms import lifecycle_dag, resync_fields, verification_times
 from sluice.airflow.steps_resync import (
     anything_to_repair,
     approval,
@@ -30,7 +31,7 @@ from sluice.airflow.steps_resync import (
     write_report,
 )
 
-with lifecycle_dag("resync", __doc__, schedule="0 3 * * *", max_active_runs=4, params=resync_fields()) as dag:
+with lifecycle_dag("resync", __doc__, schedule=verification_times(), max_active_runs=4, params=resync_fields()) as dag:
     entries = due()
     compared = compare.expand(entry=entries)
     wanted = approved(entries)

@@ -6,6 +6,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from sluice.airflow import preloading, run_note
+from sluice.airflow.daily_timetable import DailyTimetable
 
 log = logging.getLogger("sluice")
 
@@ -40,10 +41,12 @@ def middlewares() -> list[dict[str, Any]]:
 
 
 class SluicePlugin(AirflowPlugin):
-    """The monitor, the entry in Airflow's menu that leads to it, the notes of runs, and the imports of DAGs."""
+    """The monitor, the entry in Airflow's menu that leads to it, the notes of runs, the imports of DAGs, and when
+    `resync` runs."""
 
     name = "sluice"
     listeners = [run_note, preloading]  # noqa: RUF012
+    timetables = [DailyTimetable]  # noqa: RUF012
     fastapi_apps = pages()
     fastapi_root_middlewares = middlewares()
     external_views = (

@@ -1,7 +1,9 @@
 """The DAG files: they load with any configuration, and tell a person what is needed."""
 
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -243,3 +245,44 @@ def test_the_form_of_an_update_takes_a_list_of_slaves(replications: Path) -> Non
             slave.resolve(wrong)
     assert listed("dr2, dr1,,dr2 ") == listed(["dr2", "dr1"]) == ("dr2", "dr1")
     assert listed(None) == ()
+
+
+def test_the_scheduler_knows_when_each_replication_is_compared(replications: Path) -> None:
+    """By what Airflow's scheduler reads from its database: the serialized DAG."""
+    from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import DagSerialization
+    from airflow.timetables.base import TimeRestriction
+
+    configure(replications, "A_", "a")
+    configure(replications, "B_", "b")
+    with (replications / "B_.yaml").open("a") as file:
+        file.write('verify: {at: "23:30", zone: Asia/Tokyo}\n')
+    dag = load().dags["resync"]
+    assert isinstance(dag, DAG)
+    read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert read.timetable.summary == "03:00 UTC, 23:30 Asia/Tokyo"
+    following = read.timetable.next_dagrun_info(
+        last_automated_data_interval=None, restriction=TimeRestriction(None, None, False)
+    )
+    assert following is not None
+    assert (following.run_after.hour, following.run_after.minute) in {(3, 0), (14, 30)}
+
+
+@pytest.mark.parametrize(("end", "due"), [("03:00", "A_"), ("14:30", "B_")])
+def test_a_scheduled_run_compares_those_whose_time_it_is(
+    end: str, due: str, replications: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sluice.airflow import steps_resync
+
+    configure(replications, "A_", "a")
+    configure(replications, "B_", "b")
+    with (replications / "B_.yaml").open("a") as file:
+        file.write('verify: {at: "23:30", zone: Asia/Tokyo}\n')
+    until = datetime.fromisoformat(f"2026-11-26T{end}+00:00")
+    run = SimpleNamespace(run_type="scheduled", data_interval_start=until - timedelta(hours=1), data_interval_end=until)
+    params = {"prefix": None, "slave": None, "tables": None, "action": None, "sample": None}
+    context = {"dag_run": run, "params": params, "dag": SimpleNamespace(dag_id="resync"), "ti": SimpleNamespace()}
+    monkeypatch.setattr(steps_resync, "get_current_context", lambda: context)
+    # No server answers to these connections, so each pair is named with the reason.
+    entries = steps_resync.due.function()
+    assert {entry["prefix"] for entry in entries} == {due}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_run_that_cannot_list_its_tables_fails(pair: Rig) -> None:
 
 
 def test_a_table_that_is_not_due_is_sampled_every_day() -> None:
-    monday, sunday = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
+    monday, sunday = [date(2026, 11, 16)], [date(2026, 11, 22)]
     listed, other = TableName("public", "orders"), TableName("public", "log")
     weekly = VerifyOptions(schedule="weekly", tables=("public.orders",))
     assert extent(weekly, listed, sunday) is Extent.CHOSEN and extent(weekly, listed, None) is Extent.CHOSEN
@@ -161,9 +161,11 @@ def test_a_table_that_is_not_due_is_sampled_every_day() -> None:
     assert extent(VerifyOptions(schedule="never"), listed, sunday) is Extent.SAMPLE
     assert extent(VerifyOptions(schedule="never", daily_sample=0), listed, sunday) is Extent.NOTHING
     assert extent(VerifyOptions(), listed, monday) is Extent.CHOSEN
+    assert extent(VerifyOptions(), listed, []) is Extent.NOTHING, "the time of another replication"
 
 
 def test_a_schedule_is_due_on_its_days() -> None:
-    monday, sunday = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
-    assert is_due("daily", monday) and is_due("weekly", sunday)
-    assert not is_due("weekly", monday) and not is_due("never", sunday)
+    monday, sunday = date(2026, 11, 16), date(2026, 11, 22)
+    assert is_due("daily", [monday]) and is_due("weekly", [sunday])
+    assert is_due("weekly", [date(2026, 11, 21), sunday, monday]), "what an Airflow that was down has missed"
+    assert not is_due("weekly", [monday]) and not is_due("never", [sunday]) and not is_due("daily", [])

@@ -15,6 +15,7 @@ from typing import Any
 from airflow.sdk import DAG, Param
 
 from sluice import config
+from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
 from sluice.config import ConfigError, Mistake, Replication
 
 TAGS = ["sluice"]
@@ -117,6 +118,12 @@ def location_field(replications: Iterable[Replication]) -> Param:
         "below it. A folder is made in it whose name is a unique timestamp.",
         examples=sorted({text for one in replications for text in one.locations}),
     )
+
+
+def verification_times() -> DailyTimetable:
+    """When `resync` runs by itself: at the times of all replications."""
+    replications, _ = survey()
+    return DailyTimetable(DailyTime.of(one.verify) for one in replications if one.comparable)
 
 
 def resync_fields() -> dict[str, Param]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -17,6 +17,7 @@ from airflow.sdk import Context, get_current_context, task
 from sluice import config, whole_files
 from sluice.airflow import asset_events, comparison_job, forms, notify, preflight_check, state_paths
 from sluice.airflow.comparison_job import Comparison
+from sluice.airflow.daily_timetable import DailyTime
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.markdown import code
 from sluice.airflow.report_link import reporting
@@ -88,16 +89,16 @@ def due() -> list[Entry]:
     """Lists the tables to compare: those of the chosen pair, or of every pair; a sample of those that are not due."""
     context = get_current_context()
     with as_airflow(context):
-        params, scheduled = context["params"], str(context["dag_run"].run_type) == "scheduled"
+        params = context["params"]
         if params["slave"] and not params["prefix"]:
             raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
         wanted = Selection.from_dict({"tables": params.get("tables")}).tables
         entries: list[Entry] = []
         for replication in _chosen(params["prefix"]):
+            days = _days(replication.verify, context)
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
             for slave in slaves:
-                now = datetime.now(UTC) if scheduled else None
-                entries += _entries(replication, replication.slave(slave).name, wanted, context, now)
+                entries += _entries(replication, replication.slave(slave).name, wanted, context, days)
         _expect_matches(wanted, entries)
         log.info("%s to compare", counted(len(entries), "table"))
         return entries
@@ -196,16 +197,16 @@ class Extent(Enum):
     NOTHING = "nothing"
 
 
-def extent(verify: VerifyOptions, table: TableName, scheduled: datetime | None) -> Extent:
-    """What a run compares of `table`; `scheduled`: when a scheduled one began, None for one that a person started."""
-    if verify.covers(table) and (scheduled is None or is_due(verify.schedule, scheduled)):
+def extent(verify: VerifyOptions, table: TableName, days: Sequence[date] | None) -> Extent:
+    """What a run compares of `table`. `days`: those on which a scheduled one compares; None for a person's."""
+    if verify.covers(table) and (days is None or is_due(verify.schedule, days)):
         return Extent.CHOSEN
-    return Extent.SAMPLE if scheduled is not None and verify.daily_sample else Extent.NOTHING
+    return Extent.SAMPLE if days and verify.daily_sample else Extent.NOTHING
 
 
-def is_due(schedule: str, now: datetime) -> bool:
-    """Whether a scheduled run at `now` compares a replication with this `verify.schedule`."""
-    return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
+def is_due(schedule: str, days: Sequence[date]) -> bool:
+    """Whether a scheduled run on these days compares a replication with this `verify.schedule`."""
+    return any(schedule == "daily" or (schedule == "weekly" and day.weekday() == SUNDAY) for day in days)
 
 
 def approval() -> object:
@@ -233,6 +234,15 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
     return [one for one in replications if one.comparable]
 
 
+def _days(verify: VerifyOptions, context: Context) -> list[date] | None:
+    """The days on which this scheduled run compares the replication; None for a run that a person started."""
+    run = context["dag_run"]
+    if str(run.run_type) != "scheduled":
+        return None
+    assert run.data_interval_start is not None and run.data_interval_end is not None
+    return DailyTime.of(verify).days(run.data_interval_start, run.data_interval_end)
+
+
 def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
     """Raises `NoSuchTable` for a pattern that matches no replicated table, unless these could not be read."""
     if any("reason" in entry for entry in entries):
@@ -247,27 +257,24 @@ def _entries(
     slave: str,
     wanted: Sequence[str],
     context: Context,
-    scheduled: datetime | None,
+    days: Sequence[date] | None,
 ) -> list[Entry]:
-    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`.
-
-    `scheduled`: when a scheduled run began.
-    """
-    params = context["params"]
-    action, sample = params["action"] or replication.verify.action, params["sample"] or replication.verify.sample
+    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`. `days`: see `extent`."""
+    params, verify = context["params"], replication.verify
+    action, sample = params["action"] or verify.action, params["sample"] or verify.sample
 
     def entry(table: list[str], actions: str, *, daily: bool = False) -> Entry:
         return {
             "prefix": str(replication.prefix), "slave": slave, "action": str(Action.VERIFY) if daily else action,
-            "table": table, "actions": actions, "sample": replication.verify.daily_sample if daily else sample,
+            "table": table, "actions": actions, "sample": verify.daily_sample if daily else sample,
         }  # fmt: skip
 
     def compared(table: TableName) -> Extent:
         if wanted:
             return Extent.CHOSEN if any(selection.names(each, table) for each in wanted) else Extent.NOTHING
-        return extent(replication.verify, table, scheduled)
+        return extent(verify, table, days)
 
-    if scheduled and not is_due(replication.verify.schedule, scheduled) and not replication.verify.daily_sample:
+    if days is not None and not is_due(verify.schedule, days) and not (days and verify.daily_sample):
         return []
 
     task = TaskContext(replication, slave, context)

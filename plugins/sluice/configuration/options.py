@@ -10,7 +10,20 @@ from typing import Any, Self
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node
 from sluice.configuration.section import Options, Section, option, section_of
-from sluice.configuration.values import as_it_is, flag, member_of, number, one_of, places, seconds, text, texts, whole
+from sluice.configuration.values import (
+    as_it_is,
+    flag,
+    matching,
+    member_of,
+    number,
+    one_of,
+    places,
+    seconds,
+    text,
+    texts,
+    time_zone,
+    whole,
+)
 from sluice.model.defined import DefinedKind
 from sluice.model.names import TableName
 
@@ -18,6 +31,8 @@ READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
 RUNS_ON = ("spark", "process")
 """Values of `apply.runs_on`."""
+_TIME = 'write a time of day in quotes, e.g. "03:00"'
+_time_of_day = matching(r"([01]\d|2[0-3]):[0-5]\d", "is no time of day", _TIME)
 COLUMNS = texts("write schema.table.column, with * for anything, separated by commas")
 
 
@@ -117,7 +132,11 @@ class VerifyOptions(Options):
     """How slaves are compared with the master."""
 
     schedule: str = option("daily", one_of(("daily", "weekly", "never"), "schedules"))
-    """When the DAG `resync` runs by itself: `daily`, `weekly` (on Sundays), `never`."""
+    """When the DAG `resync` compares by itself: `daily`, `weekly` (on Sundays), `never`."""
+    at: str = option("03:00", _time_of_day)
+    """At which time of day it does."""
+    zone: str = option("UTC", time_zone)
+    """The time zone of `at`, and of Sunday."""
     action: str = option("verify", one_of(("verify", "repair"), "actions"))
     """How a scheduled run treats differences: `verify` reports them, `repair` repairs them."""
     tables: tuple[str, ...] = option(("*",), texts("write schema.table, with * for anything, separated by commas"))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sluice.configuration.mistakes import Mistake, Wrong
 from sluice.configuration.nodes import Node, parts, suggestion
@@ -114,6 +115,16 @@ def flag(node: Node, _: list[Mistake]) -> bool:
         case "false" | "no" | "off" | "0":
             return False
     raise Wrong(f"{value!r} is neither true nor false", right)
+
+
+def time_zone(node: Node, _: list[Mistake]) -> str:
+    right = "write a name of the IANA database, e.g. Europe/Berlin or UTC"
+    value = scalar(node, right)
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Wrong(f"{value!r} is no time zone", right) from None
+    return value
 
 
 def whole(low: int | None = None, high: int | None = None) -> Reader[int]:
