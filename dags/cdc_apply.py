@@ -11,7 +11,7 @@ is a process on this machine. A second run for the same pair ends at once.
 """
 
 from sluice.airflow.apply_operator import ApplyOperator
-from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.forms import FIRST, lifecycle_dag
 
-with lifecycle_dag("cdc_apply", __doc__, "prefix", "slave", max_active_runs=1000) as dag:
+with lifecycle_dag("cdc_apply", __doc__, "prefix", "slave", priority=FIRST, max_active_runs=1000) as dag:
     ApplyOperator(task_id="apply")

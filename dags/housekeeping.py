@@ -21,7 +21,7 @@ applies whose run is unknown here, as after a loss of Airflow's metadata; **`ado
 from airflow.sdk import chain
 
 from sluice.airflow.apply_start import EnsureApply
-from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.forms import LAST, lifecycle_dag
 from sluice.airflow.step import RETRY
 from sluice.airflow.steps_housekeeping import (
     check_structure,
@@ -38,14 +38,14 @@ from sluice.airflow.steps_housekeeping import (
     unwatched_applies,
 )
 
-with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_runs=1) as dag:
-    prefixes = configured()
-    purge_items.expand(prefix=prefixes)
-    check_structure.expand(prefix=prefixes)
-    keep_definitions.expand(prefix=prefixes)
-    forget_rejects.expand(prefix=prefixes)
-    clear_files.expand(prefix=prefixes)
-    chain(compare_definitions.expand(prefix=prefixes), tell_people.expand(prefix=prefixes))
+with lifecycle_dag("housekeeping", __doc__, priority=LAST, schedule="*/10 * * * *", max_active_runs=1) as dag:
+    groups = configured()
+    purge_items.expand(prefixes=groups)
+    check_structure.expand(prefixes=groups)
+    keep_definitions.expand(prefixes=groups)
+    forget_rejects.expand(prefixes=groups)
+    clear_files.expand(prefixes=groups)
+    chain(compare_definitions.expand(prefixes=groups), tell_people.expand(prefixes=groups))
     chain(end_orphans(), forget_jobs())
     EnsureApply.partial(task_id="adopt_applies", **RETRY).expand_kwargs(unwatched_applies())
     forget_reports()

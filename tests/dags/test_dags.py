@@ -10,7 +10,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
-from sluice.airflow.task_context import listed
+from sluice.airflow import steps_housekeeping
+from sluice.airflow.task_context import TaskContext, listed
+from sluice.errors import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
@@ -286,3 +288,51 @@ def test_a_scheduled_run_compares_those_whose_time_it_is(
     # No server answers to these connections, so each pair is named with the reason.
     entries = steps_resync.due.function()
     assert {entry["prefix"] for entry in entries} == {due}
+
+
+def test_applies_come_first_in_airflows_queue_and_housekeeping_last(bag: DagBag) -> None:
+    weights = {name: {task.priority_weight for task in dag.tasks} for name, dag in bag.dags.items()}
+    assert {str(task.weight_rule) for dag in bag.dags.values() for task in dag.tasks} == {"absolute"}
+    (first,), (last,) = weights["cdc_apply"], weights["housekeeping"]
+    others = {
+        weight for name, of_dag in weights.items() if name not in ("cdc_apply", "housekeeping") for weight in of_dag
+    }
+    assert last < min(others) <= max(others) < first
+
+
+def test_housekeeping_of_many_replications_is_few_tasks_and_one_that_fails_keeps_no_other_waiting() -> None:
+    prefixes = [f"P{number}_" for number in range(300)]
+    groups = steps_housekeeping.groups(prefixes)
+    assert len(groups) == steps_housekeeping.GROUPS
+    assert sorted(prefix for group in groups for prefix in group) == sorted(prefixes)
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+    assert steps_housekeeping.groups(prefixes[:3]) == [[prefix] for prefix in prefixes[:3]]
+    assert steps_housekeeping.groups([]) == []
+
+
+def test_each_replication_of_a_group_is_looked_after(
+    replications: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for prefix in ("A_", "B_", "C_"):
+        configure(replications, prefix, "a")
+    seen: list[str] = []
+
+    def body(task: TaskContext) -> str:
+        seen.append(str(task.prefix))
+        if str(task.prefix) in failing:
+            raise Terminal(f"{task.prefix} fails")
+        return "done"
+
+    failing = {"A_"}
+    with pytest.raises(Terminal, match="A_ fails"):
+        steps_housekeeping.each_alone(body, ["A_", "B_", "C_"], {})
+    assert seen == ["A_", "B_", "C_"]
+    failing = {"A_", "B_"}
+    with pytest.raises(steps_housekeeping.SomeFailed, match="2 replications failed: A_ fails; B_ fails"):
+        steps_housekeeping.each_alone(body, ["A_", "B_", "C_"], {})
+    failing = set()
+    assert steps_housekeeping.each_alone(body, ["A_", "C_"], {}) == {"A_": "done", "C_": "done"}
+    # A file that was removed since the run began.
+    with pytest.raises(Terminal, match="GONE_"):
+        steps_housekeeping.each_alone(body, ["GONE_", "B_"], {})
+    assert seen[-1] == "B_"

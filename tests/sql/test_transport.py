@@ -14,9 +14,10 @@ import redis
 
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
-from sluice.coordination.redis_store import StoreNotConfigured, StoreUnreachable
+from sluice.coordination.redis_store import StoreRefuses, StoreUnreachable
 from sluice.database.errors import DatabaseRefused
 from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Severity
 from sluice.preflight import transport
 from sluice.vendors.postgres.connection import connect, uri
 from tests.authority import Authority
@@ -143,8 +144,9 @@ def test_a_redis_that_obeys_everybody_is_warned_of(
     with redis.from_url(without) as administrator:
         administrator.execute_command("ACL", "SETUSER", "sluice", "on", ">secret", "~*", "+@all")
         administrator.execute_command("ACL", "SETUSER", "default", "off")
-    with pytest.raises(StoreNotConfigured):
+    with pytest.raises(StoreRefuses) as refused:
         transport.of_redis(without)
+    assert transport.no_redis(refused.value).severity is Severity.ERROR
     assert transport.of_redis(f"redis://sluice:secret@127.0.0.1:{opened.port}/0") == []
     named = f"redis://sluice:secret@{HOST}:{opened.port}/0"
     (warning,) = transport.of_redis(named)
@@ -152,3 +154,53 @@ def test_a_redis_that_obeys_everybody_is_warned_of(
     opened.stop()
     with pytest.raises(StoreUnreachable):
         transport.of_redis(without)
+
+
+@pytest.fixture
+def administered(tmp_path: Path) -> Iterator[tuple[RedisServer, redis.Redis]]:
+    """A Redis of the test's own, and its administrator."""
+    server = RedisServer(tmp_path / "own")
+    server.start()
+    with redis.from_url(server.url, decode_responses=True) as administrator:
+        yield server, administrator
+    server.stop()
+
+
+def test_each_command_that_redis_refuses_is_named(administered: tuple[RedisServer, redis.Redis]) -> None:
+    server, administrator = administered
+    address = f"redis://sluice:secret@127.0.0.1:{server.port}/0"
+    documented = ("on", ">secret", "resetkeys", "~sluice:*", "-@all", "+@read", "+@write", "+@scripting",
+                  "+@transaction", "+@connection", "+@pubsub")  # fmt: skip
+    administrator.execute_command("ACL", "SETUSER", "sluice", "reset", *documented)
+    assert transport.of_redis(address) == [], "the rights that the remedy gives are enough"
+    for command in ("eval", "pexpire", "set", "hgetall", "xadd", "del", "scan", "multi"):
+        administrator.execute_command("ACL", "SETUSER", "sluice", f"-{command}")
+        (lack,) = transport.of_redis(address)
+        named = "EVAL" if command == "pexpire" else command.upper()
+        assert (lack.what, lack.severity) == (f"the command {named}", Severity.ERROR)
+        administrator.execute_command("ACL", "SETUSER", "sluice", f"+{command}")
+    administrator.execute_command("ACL", "SETUSER", "sluice", "resetkeys", "~other:*")
+    (lack,) = transport.of_redis(address)
+    assert lack.what.startswith("the commands SET, GET,")
+    assert "~sluice:*" in lack.remedy
+    assert administrator.keys("sluice:check:*") == [] or administrator.pttl(administrator.keys("*")[0]) > 0
+
+
+def test_a_redis_that_may_evict_or_is_almost_full_is_warned_of(
+    administered: tuple[RedisServer, redis.Redis],
+) -> None:
+    server, administrator = administered
+    used = int(administrator.info("memory")["used_memory"])
+    administrator.config_set("maxmemory", 40 * used)
+    assert transport.of_redis(server.url) == []
+    administrator.config_set("maxmemory-policy", "allkeys-lru")
+    (lack,) = transport.of_redis(server.url)
+    assert (lack.what, lack.severity) == ("maxmemory-policy noeviction", Severity.WARNING)
+    administrator.config_set("maxmemory-policy", "noeviction")
+    for number in range(36):
+        administrator.set(f"filling{number}", "x" * used)
+    (lack,) = transport.of_redis(server.url)
+    assert lack.what == "memory"
+    administrator.config_set("maxmemory", used)
+    with pytest.raises(StoreUnreachable, match="Redis is full"):
+        transport.of_redis(server.url)

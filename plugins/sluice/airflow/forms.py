@@ -19,6 +19,8 @@ from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
 from sluice.config import ConfigError, Mistake, Replication
 
 TAGS = ["sluice"]
+FIRST, BY_A_PERSON, SCHEDULED, LAST = 1000, 100, 10, 1
+"""Priorities of tasks: of applies, of what a person starts, of `resync`, of `housekeeping`."""
 
 
 def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
@@ -30,10 +32,11 @@ def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
     return current.replications, current.mistakes
 
 
-def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: object) -> DAG:
+def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, priority: int = BY_A_PERSON, **options: object) -> DAG:
     """A DAG of Sluice, whose form has `fields`.
 
-    `fields` are names of `FIELDS`; `options` go to `DAG`.
+    `fields` are names of `FIELDS`; `options` go to `DAG`. `priority`: of its tasks in Airflow's queue, whatever follows
+    them: applies come first, housekeeping of many replications last.
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
@@ -45,6 +48,7 @@ def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: object)
         "is_paused_upon_creation": False,
         "max_active_runs": 64,
         "tags": TAGS,
+        "default_args": {"priority_weight": priority, "weight_rule": "absolute"},
         "params": {name: field(replications) for name, field in chosen.items()},
         "doc_md": documentation(doc or "", mistakes),
         "render_template_as_native_obj": False,

@@ -49,7 +49,7 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
-        lacks_so_far = _of_redis()
+        lacks_so_far = _as(_of_redis(), light)
         if replication.redo is not None:
             lacks_so_far += transport.of_capture_host(pwd.getpwall(), os.geteuid())
         master = None if stream else _of_master(task, replication, sessions, lacks_so_far, light)

@@ -5,12 +5,12 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from airflow.sdk import get_current_context, task
+from airflow.sdk import Context, get_current_context, task
 
 from sluice import config
 from sluice.airflow import (
@@ -41,7 +41,7 @@ from sluice.counted import counted, listed
 from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.load import clearing
@@ -59,35 +59,37 @@ NO_DATABASE = "a recorded stream: there is no database"
 
 RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 """Few retries: the next scheduled run comes soon."""
+GROUPS = 8
+"""Tasks of a kind in one run, whatever the number of replications."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long the record and the log of an ended job are kept."""
 
 
 class PrefixTask(Protocol):
-    """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
+    """A task that is mapped over groups of prefixes: `purge_items.expand(prefixes=configured())`."""
 
     body: Callable[[TaskContext], object]
     """Works on one prefix."""
 
-    def expand(self, *, prefix: object) -> object: ...
+    def expand(self, *, prefixes: object) -> object: ...
 
 
 def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskContext], object]], PrefixTask]:
-    """Makes a task that is mapped over prefixes."""
+    """Makes a task that is mapped over groups of prefixes. A replication that fails keeps none of its group waiting."""
 
     def make(body: Callable[[TaskContext], object]) -> PrefixTask:
         @task(
             task_id=body.__name__,
             doc_md=inspect.getdoc(body),
-            map_index_template="{{ prefix }}",
+            map_index_template="{{ prefixes | join(', ') }}",
             trigger_rule=trigger_rule,
             **RETRY,
         )
-        def run(prefix: str) -> object:
+        def run(prefixes: list[str]) -> dict[str, object]:
             context = get_current_context()
-            context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
+            context["prefixes"] = prefixes  # type: ignore[typeddict-unknown-key]
             with as_airflow(context):
-                return body(TaskContext.of_prefix(prefix, context))
+                return each_alone(body, prefixes, context)
 
         made: Any = run
         made.body = body
@@ -97,13 +99,43 @@ def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskCon
     return make
 
 
+def each_alone(body: Callable[[TaskContext], object], prefixes: Sequence[str], context: Context) -> dict[str, object]:
+    """Runs `body` for each prefix; returns the results. Raises the error of the one that failed, or `SomeFailed`."""
+    results: dict[str, object] = {}
+    failures: list[Exception] = []
+    for prefix in prefixes:
+        try:
+            results[prefix] = body(TaskContext.of_prefix(prefix, context))
+        except Exception as failure:  # of any kind: the others are looked after
+            log.error("%s: %s", prefix, failure, exc_info=None if isinstance(failure, SluiceError) else failure)
+            failures.append(failure)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        raise SomeFailed(failures)
+    return results
+
+
+class SomeFailed(Transient):
+    """Several replications of a group failed; the log has the reasons."""
+
+    def __init__(self, failures: Sequence[Exception]):
+        super().__init__(f"{len(failures)} replications failed: " + "; ".join(map(str, failures)))
+
+
 @task(**RETRY)  # type: ignore[untyped-decorator]
-def configured() -> list[str]:
-    """Lists the replications whose configuration can be used."""
+def configured() -> list[list[str]]:
+    """Lists the replications whose configuration can be used, in a few groups, so that many of them do not fill
+    Airflow's queue."""
     replications, mistakes = forms.survey()
     for mistake in mistakes:
         log.warning("%s", mistake)
-    return [str(one.prefix) for one in replications]
+    return groups([str(one.prefix) for one in replications])
+
+
+def groups(prefixes: Sequence[str]) -> list[list[str]]:
+    """`GROUPS` groups at most, of about the same size."""
+    return [list(prefixes[number::GROUPS]) for number in range(min(GROUPS, len(prefixes)))]
 
 
 @per_prefix()

@@ -74,6 +74,7 @@ class Lease:
         self._value = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex})
         self._renewed = float("-inf")
         self._taken_by: str | None = None
+        self._failure = ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -93,7 +94,8 @@ class Lease:
         if self._taken_by:
             raise LeaseLost(self.slave, f"{self._taken_by} holds it")
         if self._clock() >= self._renewed + self.duration:
-            raise LeaseLost(self.slave, f"Redis did not renew it for {self.duration:g} s")
+            reason = f": {self._failure}" if self._failure else ""
+            raise LeaseLost(self.slave, f"Redis did not renew it for {self.duration:g} s{reason}")
 
     def release(self) -> None:
         """Deletes the lease if it is still ours; an outage of Redis does not raise."""
@@ -117,6 +119,7 @@ class Lease:
                 else:
                     self._taken_by = str(holder(self.client, self.key) or "another process")
             except Exception as error:  # this thread must survive any error; `keep` raises if it lasts
+                self._failure = str(error)
                 log.debug("the lease was not renewed: %s", error)
 
 

@@ -15,8 +15,12 @@ class StoreUnreachable(Transient):
     """Redis does not answer. No data is lost; the apply waits until it answers."""
 
 
+class StoreRefuses(StoreUnreachable):
+    """Redis refuses the user, or one of its commands. What was admitted before is an outage, which somebody ends."""
+
+
 class StoreNotConfigured(Terminal):
-    """The address of Redis is not configured, or Redis refuses the password."""
+    """The address of Redis is not configured, or cannot be parsed."""
 
 
 def url() -> str:
@@ -92,16 +96,21 @@ def _url_understood() -> Iterator[None]:
 
 @contextmanager
 def classified() -> Iterator[None]:
-    """Turns the driver's errors into `StoreUnreachable` or `StoreNotConfigured`."""
+    """Turns the driver's errors into `StoreUnreachable` or `StoreRefuses`."""
     try:
         yield
     except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
-        raise StoreNotConfigured(f"Redis refuses this user: {error}. Correct SLUICE_REDIS_URL.") from error
+        raise StoreRefuses(
+            f"Redis refuses the user of SLUICE_REDIS_URL: {error}. Give it the right with ACL SETUSER, or correct the "
+            "address. It is tried again until then."
+        ) from error
     except redis.exceptions.OutOfMemoryError as error:
         raise StoreUnreachable(
             f"Redis is full, and takes nothing: {error}. Raise its maxmemory, or take away what others keep there; no "
             "apply has to be restarted."
         ) from error
+    except redis.exceptions.ReadOnlyError as error:
+        raise StoreUnreachable(f"Redis is read-only: {error} SLUICE_REDIS_URL must lead to the primary.") from error
     except redis.RedisError as error:  # away, loading, read-only: it may come back
         if str(error).startswith("MISCONF"):
             raise StoreUnreachable(

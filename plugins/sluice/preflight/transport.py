@@ -1,10 +1,15 @@
-"""Checks whether the network between here and a database or Redis can be read or changed by others."""
+"""Checks whether the network between here and a database or Redis can be read or changed by others, and whether Redis
+lets us do what we need and keeps what we write."""
 
 import pwd
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from uuid import uuid4
+
+import redis
 
 from sluice.coordination import redis_store
+from sluice.coordination.redis_store import StoreRefuses
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo, stays_on_machine
 from sluice.model.lack import MASTER, Lack, Severity
@@ -30,40 +35,124 @@ def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
 
 
 def of_redis(address: str) -> list[Lack]:
-    """Warnings if Redis is reached in clear over a network, or accepts clients without a password.
+    """Commands that Redis refuses, as errors; warnings if it is reached in clear over a network, accepts clients
+    without a password, or may lose what is written.
 
     Raises `StoreNotConfigured`, `StoreUnreachable`.
     """
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()
-        lacks = []
         way = redis_store.address_of(address)
-        place = way.place
+        lacks = list(_refused_commands(client))
         if not way.secure and not stays_on_machine(way.host):
             lacks.append(
-                Lack(
-                    REDIS,
+                _warning(
                     "TLS",
                     "passwords, leases and gates cross the network in clear",
-                    None,
-                    Severity.WARNING,
-                    remedy="Let Redis listen with TLS and set SLUICE_REDIS_URL to rediss://….",
-                    place=place,
+                    "Let Redis listen with TLS and set SLUICE_REDIS_URL to rediss://….",
                 )
             )
         if redis_store.serves_anonymous_clients(address):
             lacks.append(
-                Lack(
-                    REDIS,
+                _warning(
                     "a password",
                     "everybody who reaches it may close gates, take leases and move positions that are kept there",
-                    None,
-                    Severity.WARNING,
-                    remedy="Set requirepass, or ACL SETUSER default off, and put the login into SLUICE_REDIS_URL.",
-                    place=place,
+                    "Set requirepass, or ACL SETUSER default off, and put the login into SLUICE_REDIS_URL.",
                 )
             )
-    return lacks
+        lacks += _memory(client)
+    return [lack.at(REDIS, way.place) for lack in lacks]
+
+
+def _refused_commands(client: "redis.Redis") -> Iterator[Lack]:
+    """Tries each kind of command on keys of its own."""
+    start = f"sluice:check:{uuid4().hex}"
+    text, table, items, stream, names = (f"{start}:{kind}" for kind in ("text", "hash", "list", "stream", "set"))
+    tried: dict[str, Callable[[], object]] = {
+        "SET": lambda: client.set(text, "1", nx=True, px=60_000),
+        "GET": lambda: client.get(text),
+        "EXISTS": lambda: client.exists(text),
+        "INCR": lambda: client.incr(text),
+        "EXPIRE": lambda: client.expire(text, 60),
+        "EVAL": lambda: client.eval("return redis.call('PEXPIRE', KEYS[1], ARGV[1])", 1, text, 60_000),
+        "HSET": lambda: client.hset(table, "a", "1"),
+        "HSETNX": lambda: client.hsetnx(table, "b", "1"),
+        "HGET": lambda: client.hget(table, "a"),
+        "HGETALL": lambda: client.hgetall(table),
+        "HDEL": lambda: client.hdel(table, "b"),
+        "RPUSH": lambda: client.rpush(items, "1"),
+        "LRANGE": lambda: client.lrange(items, 0, -1),
+        "LINDEX": lambda: client.lindex(items, 0),
+        "LREM": lambda: client.lrem(items, 1, "2"),
+        "LTRIM": lambda: client.ltrim(items, 0, 9),
+        "XADD": lambda: client.xadd(stream, {"a": "1"}),
+        "XRANGE": lambda: client.xrange(stream),
+        "XREVRANGE": lambda: client.xrevrange(stream),
+        "SADD": lambda: client.sadd(names, "1"),
+        "SMEMBERS": lambda: client.smembers(names),
+        "SCAN": lambda: client.scan(match=f"{start}*"),
+        "MULTI": lambda: _in_transaction(client, text),
+        "DEL": lambda: client.delete(text, table, items, stream, names),
+    }
+    refused: dict[str, str] = {}
+    for command, run in tried.items():
+        try:
+            run()
+        except redis.ResponseError as error:
+            # Within a script it is an error of the script; the driver does not tell the answer to MULTI.
+            markers = ("can't run this command", "without MULTI")
+            refusal = isinstance(error, redis.exceptions.NoPermissionError)
+            if not refusal and not any(marker in str(error) for marker in markers):
+                raise
+            refused[command] = str(error)
+    if refused:
+        reason = next(iter(refused.values())).rstrip(".")
+        yield Lack(
+            REDIS,
+            f"the {'command' if len(refused) == 1 else 'commands'} {', '.join(refused)}",
+            f"without them nothing says who applies and which gates are closed ({reason})",
+            None,
+            remedy="Run on Redis: ACL SETUSER <user> ~sluice:* &sluice:* +@read +@write +@scripting +@transaction "
+            "+@connection +@pubsub",
+        )
+
+
+def _in_transaction(client: "redis.Redis", key: str) -> None:
+    with client.pipeline() as pipe:
+        pipe.get(key)
+        pipe.execute()
+
+
+def _memory(client: "redis.Redis") -> Iterator[Lack]:
+    """Warnings about keys that Redis may evict, refuse or forget; none if it does not let us ask."""
+    try:
+        memory, persistence = client.info("memory"), client.info("persistence")
+    except redis.exceptions.NoPermissionError:
+        return
+    policy, limit = str(memory.get("maxmemory_policy")), int(memory.get("maxmemory", 0))
+    if limit and policy != "noeviction":
+        yield _warning(
+            "maxmemory-policy noeviction",
+            f"with {policy} it may delete leases, gates and positions when its memory is full",
+            "Run on Redis: CONFIG SET maxmemory-policy noeviction",
+        )
+    if limit and (used := int(memory.get("used_memory", 0))) > 0.8 * limit:
+        yield _warning(
+            "memory",
+            f"{used:,} of {limit:,} bytes are in use; once they are, it refuses what applies write",
+            "Raise maxmemory, or find what else fills it.",
+        )
+    for failing, what in (("rdb_last_bgsave_status", "snapshot"), ("aof_last_write_status", "log")):
+        if persistence.get(failing, "ok") != "ok":
+            yield _warning(
+                f"a {what} that can be written",
+                f"its last {what} failed; by default it then refuses every write",
+                "Its log says why: mostly its disk is full.",
+            )
+
+
+def _warning(what: str, why: str, remedy: str) -> Lack:
+    return Lack(REDIS, what, why, None, Severity.WARNING, remedy=remedy)
 
 
 def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Lack]:
@@ -95,5 +184,6 @@ _NO_SHELLS = ("/nologin", "/false", "/sync")
 
 
 def no_redis(error: SluiceError) -> Lack:
-    """A warning: Redis is not configured or does not answer. Tasks that need it wait, or fail with their own error."""
-    return Lack(REDIS, "an answer", str(error).rstrip("."), None, Severity.WARNING)
+    """Redis is not configured, does not answer or refuses us; an outage is a warning, as tasks that need it wait."""
+    severity = Severity.ERROR if isinstance(error, StoreRefuses) else Severity.WARNING
+    return Lack(REDIS, "an answer", str(error).rstrip("."), None, severity)

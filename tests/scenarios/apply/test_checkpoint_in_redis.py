@@ -255,6 +255,34 @@ def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: 
         server.stop()
 
 
+@pytest.mark.parametrize("lost", ["-eval", "-@all", "off"])
+def test_a_right_that_the_login_of_redis_loses_is_an_outage(
+    lost: str, kept: Callable[..., Rig], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The apply names it, waits, and goes on by itself once the right is back."""
+    server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
+    server.start(die_with_parent=True)
+    administrator = redis_store.connect(server.url)
+    administrator.execute_command("ACL", "SETUSER", "sluice", "on", ">secret", "~*", "&*", "+@all")
+    try:
+        pair = kept(TABLE)
+        pair.redis_url = f"redis://sluice:secret@127.0.0.1:{server.port}/0"
+        with pair.apply() as running:
+            pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+            pair.await_applied(running)
+            administrator.execute_command("ACL", "SETUSER", "sluice", lost)
+            administrator.client_kill_filter(_type="normal", skipme=True)
+            pair.await_that(lambda: running.loop.checkpoint is None)
+            pair.await_that(lambda: "Redis refuses the user of SLUICE_REDIS_URL" in caplog.text)
+            pair.master.execute("UPDATE public.t SET id = 2")
+            administrator.execute_command("ACL", "SETUSER", "sluice", "on", "+@all")
+            pair.await_applied(running)
+            assert pair.differences() == {}
+    finally:
+        administrator.close()
+        server.stop()
+
+
 @pytest.mark.parametrize("epochs", [0, 1], ids=["within an epoch", "by an epoch"])
 def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     kept: Callable[..., Rig], epochs: int, caplog: pytest.LogCaptureFixture
