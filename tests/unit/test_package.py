@@ -78,7 +78,7 @@ import zipfile
 archive = library.archive(Path(sys.argv[1]))
 print(json.dumps({
     "installed": paths.INSTALLED,
-    "statement": len(sql_files.render("postgres", "named_lock")),
+    "statement": len(sql_files.render("postgres", "lock_session")),
     "dags": sorted(file.name for file in SluiceDags(name="sluice").path.glob("*.py")),
     "folders": [str(each) for each in config.folders()],
     "home": str(state_paths.home()),
