@@ -74,7 +74,7 @@ def test_tasks_that_need_the_masters_database_say_so(folder: Path) -> None:
 
 
 def test_housekeeping_of_masters_skips_streams(folder: Path) -> None:
-    assert configured.function() == ["REC_"]
+    assert configured.function() == [["REC_"]]
     for task in (purge_items, check_structure, keep_definitions):
         assert task.body(work()) == "a recorded stream: there is no database"
     assert compare_definitions.body(work()) == "not installed"

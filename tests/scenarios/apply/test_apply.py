@@ -353,7 +353,7 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
     assert found is not None
     seen = SnapshotPosition.of(found)
     assert seen.origin is not None
-    pair.set_back(replace(seen, origin=replace(seen.origin, system="4711"), run=""))
+    pair.set_back(replace(seen, origin=replace(seen.origin, system="4711"), run="", marked=None))
     with pair.apply(), pytest.raises(MasterReplaced, match="another database cluster"):
         pair.await_that(lambda: False)
     assert pair.checkpoint.state is SlaveState.INCONSISTENT

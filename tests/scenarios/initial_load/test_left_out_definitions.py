@@ -324,7 +324,10 @@ def test_two_loaders_may_drop_the_same_check_of_a_domain_at_the_same_time(
     pair = pair_of()
     pair.slave.execute("CREATE DOMAIN public.small AS int NOT NULL CONSTRAINT least CHECK (VALUE < 1000)")
     small = TableName("public", "small")
-    waiting = b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    waiting = (
+        b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        b" AND application_name LIKE '%second%' AND state LIKE 'idle in transaction%'"
+    )
     for name in ("least", ""):
         check = Defined(DefinedKind.DOMAINS, small, name, "")
 

@@ -20,7 +20,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import catalog, session_locks
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import change_source, position
 from sluice.vendors.postgres.source.tables_registry import Registry
@@ -33,9 +33,6 @@ from tests.waiting import until
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 COUPONS = Writable('public."Select ""é"', ("id",), "floor(random() * 900)::int")
 JOINING = TableName("public", 'Select "é')
-WAITS_FOR_A_LOCK = (
-    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
-)
 
 
 def filled(pair: Rig, table: str, rows: int = 1_000) -> None:
@@ -308,7 +305,7 @@ def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: Ma
             claim = store.claim()
             assert claim is not None
             cancel.start()
-            until(lambda: look.execute(WAITS_FOR_A_LOCK).fetchone() == (True,))
+            until(lambda: session_locks.holders(look, f"no load claims {update.prefix} {update.slave.name}"))
             assert store.begin(claim.block, ("500",), "job/1")
         cancel.join()
     assert pair.state() is SlaveState.NORMAL and not pair.blocks()

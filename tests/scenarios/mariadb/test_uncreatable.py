@@ -207,8 +207,9 @@ def test_a_load_of_nothing_else_says_the_same_before_it_changes_anything(rig: Ca
 def test_a_load_leaves_them_out_and_loads_all_others(rig: Callable[..., Rig]) -> None:
     pair = rig(f"{TOO_MUCH['case']}; {TOO_MUCH['blank']}; CREATE TABLE public.fine (id int PRIMARY KEY)")
     pair.master.execute("INSERT INTO public.fine VALUES (1)")
+    update = pair.begin_load()
     with pair.apply():
-        pair.load(pair.begin_load())
+        pair.load(update)
         pair.await_current()
         reasons = " ".join(pair.checkpoint.tables.reasons.values())
         assert "'Id', 'id' have one name" in reasons and "column 'name '" in reasons
