@@ -22,7 +22,7 @@ from sluice.pair import Pair
 from spark_jobs import apply_task
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer, differ
+from spark_jobs.executors import ExecutorsDiffer, differ, outdated
 from spark_jobs.job_name import JobName
 from spark_jobs.session import LOOK_SECONDS, executor_reports, one_line, open_session, plain
 
@@ -188,7 +188,8 @@ def kept_seconds(text: str) -> float | None:
 
 
 def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str, seconds: float) -> None:
-    """Raises `SparkAway` if no executor answers, `ExecutorsDiffer` if they lack more than the library."""
+    """Raises `SparkAway` if no executor answers or one has another version of the library loaded, `ExecutorsDiffer` if
+    they lack more."""
     try:
         reports = executor_reports(session, endpoint, named, name, seconds)
     except SluiceError:
@@ -199,6 +200,8 @@ def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: st
         raise SparkAway(endpoint, f"it does not answer: {one_line(failure)}") from failure
     # The query carries the library to processes that have loaded none.
     if lacking := differ([report for report in reports if report.library or report.lacking]):
+        if outdated(lacking):
+            raise SparkAway(endpoint, "; ".join(lacking))  # Ends with the upgrade of the other side.
         raise ExecutorsDiffer(str(endpoint), lacking)
 
 

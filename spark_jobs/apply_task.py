@@ -69,7 +69,7 @@ class ApplyTask:
         return text
 
 
-class LibraryDiffers(Terminal):
+class LibraryDiffers(Transient):
     """The executor's Python worker has loaded another version of the library than the one that started the query."""
 
     def __init__(self, place: str) -> None:

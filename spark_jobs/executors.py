@@ -44,11 +44,15 @@ class ExecutorsDiffer(Terminal):
             " Give them the same Python and the packages of requirements.lock, as the image of docker-compose.yaml has "
             "them, or an archive that ./sluice pack makes: docs/spark.md."
         )
-        outdated = all(one.endswith(_OUTDATED) for one in lacking)
         super().__init__(
             f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}."
-            + ("" if outdated else remedy)
+            + ("" if outdated(lacking) else remedy)
         )
+
+
+def outdated(lacking: Sequence[str]) -> bool:
+    """Whether executors lack nothing but this version of the library, as while a new release is brought to machines."""
+    return all(one.endswith(_OUTDATED) for one in lacking)
 
 
 class ServerDiffers(Terminal):

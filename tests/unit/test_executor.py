@@ -8,8 +8,11 @@ import pytest
 
 from sluice.errors import Transient
 from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
+from spark_jobs import apply_query
+from spark_jobs.apply_task import LibraryDiffers
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorReport, ExecutorsDiffer, differ
+from spark_jobs.job_name import JobName
 from spark_jobs.session import SparkExecutor
 
 
@@ -82,6 +85,19 @@ def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_
         [ExecutorReport("worker1", python, "another fingerprint", ""), ExecutorReport("worker2", python, "", "pyarrow")]
     )
     assert "./sluice pack" in str(ExecutorsDiffer("sc://x", lacking))
+
+
+def test_an_apply_waits_while_executors_have_another_version_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while a new release is brought to machines: one side after the other."""
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    reports = [ExecutorReport("worker1", python, "another fingerprint", "")]
+    monkeypatch.setattr(apply_query, "executor_reports", lambda *_: reports)
+    with pytest.raises(apply_query.SparkAway, match="worker1 has another version of Sluice loaded"):
+        apply_query._check(None, Endpoint("sc://spark:15002"), JobName(), "test", 1.0)
+    reports.append(ExecutorReport("worker2", python, "", "pyarrow"))
+    with pytest.raises(ExecutorsDiffer, match="pyarrow"):
+        apply_query._check(None, Endpoint("sc://spark:15002"), JobName(), "test", 1.0)
+    assert issubclass(LibraryDiffers, Transient), "also where the task itself finds it"
 
 
 def test_executors_have_the_module_of_what_is_sent_along_with_a_task() -> None:

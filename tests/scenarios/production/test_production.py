@@ -139,7 +139,7 @@ def test_a_full_volume_harms_nothing(shape: Shape, service: str) -> None:
 
 
 def test_an_image_is_replaced_while_rows_flow(shape: Shape) -> None:
-    """Part by part, Spark last: an Airflow of the former release refuses executors of the next one."""
+    """Part by part, Spark last."""
     with (shape.folder / "plugins" / "sluice" / "errors.py").open("a") as library:
         library.write("\n# Another release.\n")
     shape.compose.build()
