@@ -169,3 +169,18 @@ def test_never_two_have_it(session: Callable[[], PostgresSession], beyond: str) 
         thread.join()
     assert not failures and most == 1 and turns == 30
     assert links[0].execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone() == (0,)
+
+
+def test_a_lock_leaves_no_transaction_open(database: Callable[..., ConnectionInfo]) -> None:
+    """Else what the session commits afterwards would be a part of it, and be lost with it."""
+    idle = psycopg.pq.TransactionStatus.IDLE
+    with sessions.connect(database(), application="test") as connection:
+        with session_locks.named_lock(connection, "a"):
+            assert connection.info.transaction_status is idle
+        assert session_locks.take(connection, "b")
+        assert session_locks.holders(connection, "b") == []
+        session_locks.release(connection, "b")
+        assert connection.info.transaction_status is idle
+        with connection.transaction(), session_locks.named_lock(connection, "c"):
+            connection.execute("CREATE TABLE public.made ()")
+        assert connection.info.transaction_status is idle

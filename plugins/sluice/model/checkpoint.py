@@ -81,8 +81,14 @@ class Checkpoint:
         return replace(self, position=position, target=None, slice_key=None, changes=self.changes + changes, message="")
 
     def rested(self, position: Position) -> "Checkpoint":
-        """The checkpoint after an empty window up to `position`."""
-        return self.advanced(position if self.position is None else position.resting(self.position), 0)
+        """The checkpoint after an empty window up to `position`.
+
+        If it is the rest of a window that is applied in part, it counts as one with changes: a restart must not go back
+        to the beginning of that window.
+        """
+        if self.position is None or self.catching_up:
+            return self.advanced(position, 0)
+        return self.advanced(position.resting(self.position), 0)
 
     def after(self, window: Window, changes: int) -> "Checkpoint":
         """The checkpoint after `window`, or after the slice of it that ends at its `up_to`."""

@@ -23,17 +23,19 @@ PAUSE_SECONDS = 0.05
 
 def take(connection: Session, name: str) -> bool:
     """Takes the lock for the session, beyond its transactions, if no other session has it; whether it did."""
-    number = _mark(connection, "lock_session", name)
-    if holders(connection, name):
-        connection.execute(sql_files.render("postgres", "lock_release"), {"name": name, "number": number})
-        return False
+    with _in_transaction(connection):
+        number = _mark(connection, "lock_session", name)
+        if holders(connection, name):
+            connection.execute(sql_files.render("postgres", "lock_release"), {"name": name, "number": number})
+            return False
     return True
 
 
 def release(connection: Session, name: str) -> None:
     """Gives the session's lock back."""
-    for number, _ in _marks(connection, name, own=True):
-        connection.execute(sql_files.render("postgres", "lock_release"), {"name": name, "number": number})
+    with _in_transaction(connection):
+        for number, _ in _marks(connection, name, own=True):
+            connection.execute(sql_files.render("postgres", "lock_release"), {"name": name, "number": number})
 
 
 def holders(connection: Session, name: str) -> list[str]:
@@ -81,9 +83,22 @@ def _mark(connection: Session, statement: str, name: str) -> int:
 
 
 def _marks(connection: Session, name: str, *, own: bool) -> list[tuple[int, str]]:
-    connection.execute("SELECT pg_catalog.pg_stat_clear_snapshot()")  # a transaction remembers which sessions there are
-    rows = connection.execute(sql_files.render("postgres", "lock_marks"), {"name": name, "own": own}).fetchall()
+    with _in_transaction(connection):
+        # A transaction remembers which sessions there are.
+        connection.execute("SELECT pg_catalog.pg_stat_clear_snapshot()")
+        rows = connection.execute(sql_files.render("postgres", "lock_marks"), {"name": name, "own": own}).fetchall()
     return [(int(number), str(described)) for number, described in rows]
+
+
+@contextmanager
+def _in_transaction(connection: Session) -> Iterator[None]:
+    """Unless one is open already, a transaction that ends here: a session without autocommit would begin one that stays
+    open, and what follows would be committed with it, or never."""
+    if native(connection).info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
+        with connection.transaction():
+            yield
+    else:
+        yield
 
 
 def await_lock(connection: Session, name: str, taken: Callable[[], bool], seconds: float) -> None:
