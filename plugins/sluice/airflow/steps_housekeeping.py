@@ -120,7 +120,7 @@ class SomeFailed(Transient):
     """Several replications of a group failed; the log has the reasons."""
 
     def __init__(self, failures: Sequence[Exception]):
-        super().__init__(f"{len(failures)} replications failed: " + "; ".join(map(str, failures)))
+        super().__init__(f"{counted(len(failures), 'replication')} failed: " + "; ".join(map(str, failures)))
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]

@@ -2,13 +2,12 @@
 lets us do what we need and keeps what we write."""
 
 import pwd
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from uuid import uuid4
 
 import redis
 
-from sluice.coordination import redis_store
+from sluice.coordination import redis_check, redis_store
 from sluice.coordination.redis_store import StoreRefuses
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo, stays_on_machine
@@ -43,7 +42,7 @@ def of_redis(address: str) -> list[Lack]:
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()
         way = redis_store.address_of(address)
-        lacks = list(_refused_commands(client))
+        lacks = list(_commands(client))
         if not way.secure and not stays_on_machine(way.host):
             lacks.append(
                 _warning(
@@ -64,48 +63,8 @@ def of_redis(address: str) -> list[Lack]:
     return [lack.at(REDIS, way.place) for lack in lacks]
 
 
-def _refused_commands(client: "redis.Redis") -> Iterator[Lack]:
-    """Tries each kind of command on keys of its own."""
-    start = f"sluice:check:{uuid4().hex}"
-    text, table, items, stream, names = (f"{start}:{kind}" for kind in ("text", "hash", "list", "stream", "set"))
-    tried: dict[str, Callable[[], object]] = {
-        "SET": lambda: client.set(text, "1", nx=True, px=60_000),
-        "GET": lambda: client.get(text),
-        "EXISTS": lambda: client.exists(text),
-        "INCR": lambda: client.incr(text),
-        "EXPIRE": lambda: client.expire(text, 60),
-        "EVAL": lambda: client.eval("return redis.call('PEXPIRE', KEYS[1], ARGV[1])", 1, text, 60_000),
-        "HSET": lambda: client.hset(table, "a", "1"),
-        "HSETNX": lambda: client.hsetnx(table, "b", "1"),
-        "HGET": lambda: client.hget(table, "a"),
-        "HGETALL": lambda: client.hgetall(table),
-        "HDEL": lambda: client.hdel(table, "b"),
-        "RPUSH": lambda: client.rpush(items, "1"),
-        "LRANGE": lambda: client.lrange(items, 0, -1),
-        "LINDEX": lambda: client.lindex(items, 0),
-        "LREM": lambda: client.lrem(items, 1, "2"),
-        "LTRIM": lambda: client.ltrim(items, 0, 9),
-        "XADD": lambda: client.xadd(stream, {"a": "1"}),
-        "XRANGE": lambda: client.xrange(stream),
-        "XREVRANGE": lambda: client.xrevrange(stream),
-        "SADD": lambda: client.sadd(names, "1"),
-        "SMEMBERS": lambda: client.smembers(names),
-        "SCAN": lambda: client.scan(match=f"{start}*"),
-        "MULTI": lambda: _in_transaction(client, text),
-        "DEL": lambda: client.delete(text, table, items, stream, names),
-    }
-    refused: dict[str, str] = {}
-    for command, run in tried.items():
-        try:
-            run()
-        except redis.ResponseError as error:
-            # Within a script it is an error of the script; the driver does not tell the answer to MULTI.
-            markers = ("can't run this command", "without MULTI")
-            refusal = isinstance(error, redis.exceptions.NoPermissionError)
-            if not refusal and not any(marker in str(error) for marker in markers):
-                raise
-            refused[command] = str(error)
-    if refused:
+def _commands(client: "redis.Redis") -> Iterator[Lack]:
+    if refused := redis_check.refused_commands(client):
         reason = next(iter(refused.values())).rstrip(".")
         yield Lack(
             REDIS,
@@ -117,33 +76,24 @@ def _refused_commands(client: "redis.Redis") -> Iterator[Lack]:
         )
 
 
-def _in_transaction(client: "redis.Redis", key: str) -> None:
-    with client.pipeline() as pipe:
-        pipe.get(key)
-        pipe.execute()
-
-
 def _memory(client: "redis.Redis") -> Iterator[Lack]:
     """Warnings about keys that Redis may evict, refuse or forget; none if it does not let us ask."""
-    try:
-        memory, persistence = client.info("memory"), client.info("persistence")
-    except redis.exceptions.NoPermissionError:
-        return
-    policy, limit = str(memory.get("maxmemory_policy")), int(memory.get("maxmemory", 0))
+    told = redis_check.memory(client)
+    policy, limit = told.get("maxmemory_policy", ""), int(told.get("maxmemory", 0))
     if limit and policy != "noeviction":
         yield _warning(
             "maxmemory-policy noeviction",
             f"with {policy} it may delete leases, gates and positions when its memory is full",
             "Run on Redis: CONFIG SET maxmemory-policy noeviction",
         )
-    if limit and (used := int(memory.get("used_memory", 0))) > 0.8 * limit:
+    if limit and (used := int(told.get("used_memory", 0))) > 0.8 * limit:
         yield _warning(
             "memory",
             f"{used:,} of {limit:,} bytes are in use; once they are, it refuses what applies write",
             "Raise maxmemory, or find what else fills it.",
         )
     for failing, what in (("rdb_last_bgsave_status", "snapshot"), ("aof_last_write_status", "log")):
-        if persistence.get(failing, "ok") != "ok":
+        if told.get(failing, "ok") != "ok":
             yield _warning(
                 f"a {what} that can be written",
                 f"its last {what} failed; by default it then refuses every write",

@@ -258,7 +258,8 @@ def test_a_stream_of_another_source_is_refused(
     with replayed(made):
         pass
     there = made.at
-    made.set_back(position.take(master.master, master.pair.prefix, "public"))
+    with made.slave.transaction():
+        made.checkpoints.start_at(position.take(master.master, master.pair.prefix, "public"))
     with made.apply(), pytest.raises(OtherSource):
         made.await_that(lambda: False)
     made.set_back(there)

@@ -1,0 +1,65 @@
+"""What this Redis lets us do, and how full it is: for the preflight."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import redis
+
+
+def refused_commands(client: "redis.Redis") -> dict[str, str]:
+    """The commands that it refuses, with its reasons: tries each that we use, on keys that last for a minute."""
+    start = f"sluice:check:{uuid4().hex}"
+    text, table, items, stream, names = (f"{start}:{kind}" for kind in ("text", "hash", "list", "stream", "set"))
+    tried: dict[str, Callable[[], object]] = {
+        "SET": lambda: client.set(text, "1", nx=True, px=60_000),
+        "GET": lambda: client.get(text),
+        "EXISTS": lambda: client.exists(text),
+        "INCR": lambda: client.incr(text),
+        "EVAL": lambda: client.eval("return redis.call('PEXPIRE', KEYS[1], ARGV[1])", 1, text, 60_000),
+        "HSET": lambda: client.hset(table, "a", "1"),
+        "HSETNX": lambda: client.hsetnx(table, "b", "1"),
+        "HGET": lambda: client.hget(table, "a"),
+        "HGETALL": lambda: client.hgetall(table),
+        "HDEL": lambda: client.hdel(table, "b"),
+        "RPUSH": lambda: client.rpush(items, "1"),
+        "LRANGE": lambda: client.lrange(items, 0, -1),
+        "LINDEX": lambda: client.lindex(items, 0),
+        "LREM": lambda: client.lrem(items, 1, "2"),
+        "LTRIM": lambda: client.ltrim(items, 0, 9),
+        "XADD": lambda: client.xadd(stream, {"a": "1"}),
+        "XRANGE": lambda: client.xrange(stream),
+        "XREVRANGE": lambda: client.xrevrange(stream),
+        "SADD": lambda: client.sadd(names, "1"),
+        "SMEMBERS": lambda: client.smembers(names),
+        "SCAN": lambda: client.scan(match=f"{start}*"),
+        "MULTI": lambda: _in_transaction(client, text),
+        "EXPIRE": lambda: [client.expire(key, 60) for key in (text, table, items, stream, names)],
+        "DEL": lambda: client.delete(text, table, items, stream, names),
+    }
+    refused: dict[str, str] = {}
+    for command, run in tried.items():
+        try:
+            run()
+        except redis.ResponseError as error:
+            # Within a script it is an error of the script; the driver does not tell the answer to MULTI.
+            markers = ("can't run this command", "without MULTI")
+            refusal = isinstance(error, redis.exceptions.NoPermissionError)
+            if not refusal and not any(marker in str(error) for marker in markers):
+                raise
+            refused[command] = str(error)
+    return refused
+
+
+def _in_transaction(client: "redis.Redis", key: str) -> None:
+    with client.pipeline() as pipe:
+        pipe.get(key)
+        pipe.execute()
+
+
+def memory(client: "redis.Redis") -> dict[str, str]:
+    """What INFO says of memory and persistence; empty if it does not let us ask."""
+    try:
+        told = {**client.info("memory"), **client.info("persistence")}
+    except redis.exceptions.NoPermissionError:
+        return {}
+    return {str(name): str(value) for name, value in told.items()}
