@@ -59,7 +59,7 @@ def _in_transaction(client: "redis.Redis", key: str) -> None:
 def memory(client: "redis.Redis") -> dict[str, str]:
     """What INFO says of memory and persistence; empty if it does not let us ask."""
     try:
-        told = {**client.info("memory"), **client.info("persistence")}
+        info = {**client.info("memory"), **client.info("persistence")}
     except redis.exceptions.NoPermissionError:
         return {}
-    return {str(name): str(value) for name, value in told.items()}
+    return {str(name): str(value) for name, value in info.items()}

@@ -78,22 +78,22 @@ def _commands(client: "redis.Redis") -> Iterator[Lack]:
 
 def _memory(client: "redis.Redis") -> Iterator[Lack]:
     """Warnings about keys that Redis may evict, refuse or forget; none if it does not let us ask."""
-    told = redis_check.memory(client)
-    policy, limit = told.get("maxmemory_policy", ""), int(told.get("maxmemory", 0))
+    info = redis_check.memory(client)
+    policy, limit = info.get("maxmemory_policy", ""), int(info.get("maxmemory", 0))
     if limit and policy != "noeviction":
         yield _warning(
             "maxmemory-policy noeviction",
             f"with {policy} it may delete leases, gates and positions when its memory is full",
             "Run on Redis: CONFIG SET maxmemory-policy noeviction",
         )
-    if limit and (used := int(told.get("used_memory", 0))) > 0.8 * limit:
+    if limit and (used := int(info.get("used_memory", 0))) > 0.8 * limit:
         yield _warning(
             "memory",
             f"{used:,} of {limit:,} bytes are in use; once they are, it refuses what applies write",
             "Raise maxmemory, or find what else fills it.",
         )
     for failing, what in (("rdb_last_bgsave_status", "snapshot"), ("aof_last_write_status", "log")):
-        if told.get(failing, "ok") != "ok":
+        if info.get(failing, "ok") != "ok":
             yield _warning(
                 f"a {what} that can be written",
                 f"its last {what} failed; by default it then refuses every write",
