@@ -102,13 +102,14 @@ def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Se
             continue
         with suppress(TransformationInvalid):  # `_transformations` reports it.
             if (transform := transforms.of(definition.shape, master)) is not None:
-                every = [column.name for column in definition.shape.columns]
-                names = [name for name in names if name in {source for _, source in transform.sources(every)}]
+                copied = {
+                    source for _, source in transform.sources([column.name for column in definition.shape.columns])
+                }
+                names = [name for name in names if name in copied]
         names = [name for name in names if not allows(transforms.slave.lossy_columns, table, name)]
         columns += [f"{table.schema}.{table.name}.{name}" for name in names]
     if not columns:
         return []
-    named = ", ".join(map(json.dumps, [*transforms.slave.lossy_columns, *columns]))
     return [
         Lack(
             "",
@@ -116,7 +117,7 @@ def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Se
             f"{', '.join(columns)} hold numbers of large objects, whose contents are not replicated",
             None,
             remedy="Keep the contents in columns of the type bytea, or leave the columns out by `columns`. "
-            f"To have the numbers alone, write for the slave {transforms.slave.name}: lossy_columns: [{named}]",
+            f"To have the numbers alone, {_accepting(transforms.slave, columns)}",
             in_file=True,
         )
     ]
@@ -210,11 +211,16 @@ def _losses(
         remedy = "Tables of other names are made by `target`."
         lacks.append(Lack("", "tables that it can create", why, None, remedy=remedy, in_file=True))
     if lossy:
-        names = ", ".join(map(json.dumps, [*slave.lossy_columns, *lossy]))
-        remedy = f"To have it so, write for the slave {slave.name}: lossy_columns: [{names}]"
+        remedy = f"To have it so, {_accepting(slave, lossy)}"
         why = "; ".join(lossy.values())
         lacks.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
     return lacks
+
+
+def _accepting(slave: SlaveConfig, columns: Iterable[str]) -> str:
+    """What to write in the file to accept what these columns lose, in addition to those that it names."""
+    named = ", ".join(map(json.dumps, [*slave.lossy_columns, *columns]))
+    return f"write for the slave {slave.name}: lossy_columns: [{named}]"
 
 
 def _uncreated(
