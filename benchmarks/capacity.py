@@ -1,7 +1,7 @@
 """What many pairs need, on paper: `python -m benchmarks.capacity --pairs 500 --changes 100000 --terabytes 10 --days 2`.
 
-Arithmetic with the measured costs of one pair; nothing runs. Pairs are alike: each has a master and a slave of its own,
-and its part of the changes, in transactions of one row.
+This computes from the measured costs of one pair; it runs nothing. All pairs are alike: each has its own master and
+slave and an equal share of the changes, in transactions of one row.
 """
 
 import argparse
@@ -18,7 +18,7 @@ class Costs:
 
     Measured on docker-compose.yaml as the difference between no pair, a pair at rest, and a pair with 157 transactions
     of one row a second, by the CPU time of each container and its packets, for 40 s each, while other work kept the
-    machine busy. That makes them high: caches were shared, and requests seldom came together.
+    machine busy. The figures are therefore high: caches were shared, and few requests were batched.
     """
 
     apply_rest: float = 0.019
