@@ -13,7 +13,7 @@ from devstack.postgres import PostgresServer
 from devstack.process import await_true
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, StatementInterrupted
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres.connection import application_name, connect
+from sluice.vendors.postgres.connection import PostgresSession, application_name, connect, together
 from sluice.vendors.postgres.errors import classify, in_one_line
 from sluice.vendors.postgres.failover import sessions_of
 from sluice.vendors.postgres.target.load_ownership import end_sessions
@@ -23,6 +23,56 @@ from tests.file_limit import limit_files
 @pytest.fixture
 def info(database: Callable[..., ConnectionInfo]) -> ConnectionInfo:
     return database()
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_statements_that_are_sent_together_fail_with_the_error_of_the_first_that_failed(
+    info: ConnectionInfo, failing: int
+) -> None:
+    with connect(info, application="test") as session:
+        session.execute("CREATE TABLE public.t (id int)")
+        session.commit()
+
+        def send() -> list[Any]:
+            """Four statements, of which one fails, and all after it because of that."""
+            values = [number if number != failing else -1 for number in range(4)]
+            return [session.execute("INSERT INTO public.t SELECT 1 / (%s + 1)", [value]) for value in values]
+
+        with pytest.raises(psycopg.errors.DivisionByZero) as caught, together(session):
+            session.execute("TRUNCATE public.t")
+            send()
+        assert isinstance(caught.value, StatementFailed)
+        session.rollback()
+        with pytest.raises(psycopg.errors.DivisionByZero), session.transaction(first=send):
+            raise AssertionError("the block begins although the first statements failed")
+        # The session is as before, and nothing of it remains.
+        session.expect_idle()
+        assert not session.autocommit
+        assert session.execute("SELECT count(*) FROM public.t").fetchone() == (0,)
+
+
+def test_what_begins_a_transaction_is_committed_or_rolled_back_with_it(info: ConnectionInfo) -> None:
+    with connect(info, application="test") as session, connect(info, application="other", autocommit=True) as other:
+        session.execute("CREATE TABLE public.t (id int); INSERT INTO public.t VALUES (0)")
+        session.commit()
+        results = []
+
+        def add() -> None:
+            results.append(session.execute("UPDATE public.t SET id = id + 1 RETURNING id"))
+
+        with session.transaction(first=add, durable=True):
+            assert results[-1].fetchone() == (1,) and results[-1].rowcount == 1
+            with session.transaction():  # a savepoint of it
+                session.execute("UPDATE public.t SET id = id + 10")
+            assert other.execute("SELECT id FROM public.t").fetchone() == (0,)
+        assert other.execute("SELECT id FROM public.t").fetchone() == (11,)
+        with pytest.raises(KeyError), session.transaction(first=add):
+            raise KeyError
+        session.expect_idle()
+        assert other.execute("SELECT id FROM public.t").fetchone() == (11,)
+        with pytest.raises(DatabaseUnreachable), session.transaction(first=add):
+            other.execute("SELECT pg_terminate_backend(%s)", [session.info.backend_pid])
+        assert session.closed and other.execute("SELECT id FROM public.t").fetchone() == (11,)
 
 
 REFUSED = [{"password": "wrong"}, {"password": ""}, {"database": "none such"}, {"user": "nobody"}]
@@ -75,6 +125,13 @@ def by_pipeline(connection: "psycopg.Connection[Any]") -> None:
         by_statement(connection)
 
 
+def by_first(connection: "psycopg.Connection[Any]") -> None:
+    connection.autocommit = False
+    assert isinstance(connection, PostgresSession)
+    with connection.transaction(first=lambda: by_statement(connection)):
+        pass
+
+
 def by_commit(connection: "psycopg.Connection[Any]") -> None:
     with connection.transaction():
         connection.execute("SET CONSTRAINTS ALL DEFERRED")
@@ -85,7 +142,7 @@ def by_trigger(connection: "psycopg.Connection[Any]") -> None:
     connection.execute("INSERT INTO public.people VALUES (77, %s)", [PLANTED])
 
 
-@pytest.mark.parametrize("way", [by_copy, by_statement, by_many, by_pipeline, by_commit, by_trigger])
+@pytest.mark.parametrize("way", [by_copy, by_statement, by_many, by_pipeline, by_first, by_commit, by_trigger])
 def test_no_traceback_shows_a_masked_value(
     info: ConnectionInfo, way: Callable[["psycopg.Connection[Any]"], None]
 ) -> None:

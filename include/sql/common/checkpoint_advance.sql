@@ -1,4 +1,4 @@
--- Writes the checkpoint of a window; the last statement of every transaction of the apply.
+-- Writes the checkpoint of a window, in the transaction that applies it. The row is locked: nobody else changes it.
 -- Placeholders: ${prefix}, ${schema}, ${clock}.
 -- Parameters: slave, epoch, state, message, position, time, target, slice_key, safemode_exit, changes (to add).
 -- Result: no row changes if another apply has claimed the slave. Without a message of the apply, the message of the

@@ -134,6 +134,8 @@ class ApplyLoop:
         self._begun = False
         self.outages = Outages(pair, logged_in=logged_in)
         self._lease_deadline: float | None = None
+        self._waited = False
+        """Whether nothing was committed for a while since the last window."""
         self._written = time.monotonic()
 
     def run(self) -> Replication | None:
@@ -219,6 +221,7 @@ class ApplyLoop:
         """
         if self.seen is None or not self.gate_watch.resting or not self.sessions.nothing_committed(self.seen):
             return False
+        self._waited = True
         self.stop.wait(self.pace.pause())
         return True
 
@@ -282,6 +285,7 @@ class ApplyLoop:
             self._idle(target)
             self.follower.passed(ticket)
             self._check_definitions()
+            self._waited = True
             self.stop.wait(self.pace.pause())
             return
         changes = done.changes - self.checkpoint.changes
@@ -296,8 +300,10 @@ class ApplyLoop:
         self._written = time.monotonic()
         self.summary.applied(changes, self._written - started)
         self.pace.applied(self._written - started)
-        if not done.catching_up and not done.loading:
+        # Under steady traffic there is something new after each window, and asking for that alone is lost time.
+        if self._waited and not done.catching_up and not done.loading:
             self.gate_watch.rest()
+        self._waited = False
         self.report.applied(changes, self._written - started, self.applier.written)
         for cut in self.applier.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))

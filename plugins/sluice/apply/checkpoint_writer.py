@@ -7,6 +7,7 @@ RedisCheckpointWriter    writes it to Redis, at an interval and at shutdown; the
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from sluice.apply.pair_sessions import PairSessions
@@ -92,12 +93,23 @@ class SlaveCheckpointWriter:
 
         Raises `Fenced`, and `CheckpointMoved` where it is not the `expected` one.
         """
-        now = self._require_own(self._store().read(lock=True), expected)
+        self._expect(self._store().read(lock=True), expected)
+
+    def exchange(self, before: Checkpoint, after: Checkpoint) -> Callable[[], None]:
+        """As `lock`, and `advance` without a cut, in one round trip (see `CheckpointStore.exchange`).
+
+        Call the result as soon as results can be read. It raises as `lock` does.
+        """
+        former = self._store().exchange(before, after)
+        return lambda: self._expect(former(), before)
+
+    def _expect(self, found: Checkpoint | None, expected: Checkpoint) -> None:
+        now = self._require_own(found, expected)
         if not now.same_place(self._row(expected)):
             raise _moved(expected, now)
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
-        """Writes `after` as the last statement of an apply transaction.
+        """Writes `after`, in the transaction that applies what is between.
 
         `cut`: the transaction did what must not be repeated: it changed definitions, emptied tables, rejected changes,
         or applied rejected ones. A restart must begin after it.

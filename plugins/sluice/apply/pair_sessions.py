@@ -4,7 +4,7 @@ A lost connection raises `Transient`; the loop then closes all sessions and open
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sluice.apply.schema_history import SchemaHistory
@@ -142,10 +142,12 @@ class PairSessions:
         self.schema_history.clear()
 
     @contextmanager
-    def slave_transaction(self, *, durable: bool | None = None) -> Iterator[Session]:
-        """One transaction on the slave. `durable`: as of `Session.transaction`."""
+    def slave_transaction(
+        self, *, durable: bool | None = None, first: Callable[[], object] | None = None
+    ) -> Iterator[Session]:
+        """One transaction on the slave. `durable`, `first`: as of `Session.transaction`."""
         try:
-            with self.slave.transaction(durable=durable):
+            with self.slave.transaction(durable=durable, first=first):
                 yield self.slave
         except BaseException:
             # Tables may have been read in the form that the transaction gave them, which is rolled back.
@@ -177,9 +179,14 @@ class PairSessions:
         """Whether the master is certainly where it was at `since`; cheap."""
         return self.changes.nothing_committed(self.master, since)
 
-    def secure(self, position: Position) -> None:
-        """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it."""
-        self.changes.secure(*self.queue, position)
+    def secure(self, position: Position, applied: Position | None = None) -> None:
+        """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it.
+
+        With `applied` it is as `check_purged` besides.
+        """
+        purged = self.changes.secure(*self.queue, position)
+        if applied is not None and lost(applied, purged):
+            raise ChangesPurged(self.pair)
 
     def expect_continued(self, checkpoint: Checkpoint) -> None:
         """Raises `DataLost` where the master no longer has what the slave has of it: its files were restored."""

@@ -258,9 +258,19 @@ class WindowTransaction:
         """One transaction with all of the plan; a failure rolls all of it back."""
         outcome = Outcome()
         self._keep_lease()
-        with self.sessions.slave_transaction() as slave:
+        expect_before: Callable[[], None] = partial(self.checkpoints.lock, plan.before)
+        # What fails later undoes the new checkpoint, too. It must come last only where DDL may commit it, or where the
+        # outcome decides which place it takes.
+        at_once = self._transactional_ddl and not self.checkpoints.overlap
+
+        def first() -> None:
+            nonlocal expect_before
             self.sessions.merger.begin(attempt.immediate)
-            self.checkpoints.lock(plan.before)
+            if at_once:
+                expect_before = self.checkpoints.exchange(plan.before, plan.after)
+
+        with self.sessions.slave_transaction(first=first) as slave:
+            expect_before()
             for step in grouped(plan.steps):
                 self._do_step(step, plan, attempt, outcome)
             self._restore_displaced(plan, attempt, outcome)
@@ -271,16 +281,16 @@ class WindowTransaction:
                 self.sessions.alterer.complete_columns(plan.written)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
             self._check_before_commit(plan)
-            self.checkpoints.advance(plan.before, plan.after, cut=plan.has_cuts or bool(outcome.rejects))
+            if not at_once:
+                self.checkpoints.advance(plan.before, plan.after, cut=plan.has_cuts or bool(outcome.rejects))
         return outcome
 
     def _check_before_commit(self, plan: Plan) -> None:
         """Checks, as late as possible, what must hold when the slave commits."""
         self._keep_lease()
-        # Late, because the master's own commits have usually flushed its log by now.
-        self.sessions.secure(plan.end)
-        # A slave that is dropped at items_limit while its apply runs must not skip what was purged unread.
-        self.sessions.check_purged(plan.start)
+        # Late, because the master's own commits have usually flushed its log by now. And a slave that is dropped at
+        # items_limit while its apply runs must not skip what was purged unread.
+        self.sessions.secure(plan.end, plan.start)
 
     def _escalation(self, plan: Plan) -> Escalation:
         merger, tables = self.sessions.merger, plan.changed

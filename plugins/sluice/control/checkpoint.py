@@ -1,9 +1,12 @@
 """The row of `<prefix>CHECKPOINT` of a slave."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 from sluice.control.own_tables import SlaveStore
 from sluice.database import positions
+from sluice.database.session import Rows
 from sluice.model.checkpoint import Checkpoint, Fenced
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
@@ -38,7 +41,12 @@ class CheckpointStore(SlaveStore):
         """The checkpoint; None where the slave was never configured. `lock`: locks the row until the commit."""
         if not lock and not self.exists():
             return None
-        row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
+        return self._parsed(self._read(lock=lock).fetchone())
+
+    def _read(self, *, lock: bool) -> Rows:
+        return self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""})
+
+    def _parsed(self, row: Sequence[Any] | None) -> Checkpoint | None:
         if row is None:
             return None
         state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed, tables = row
@@ -90,8 +98,33 @@ class CheckpointStore(SlaveStore):
         return checkpoint
 
     def advance(self, before: Checkpoint, after: Checkpoint) -> None:
-        """Writes `after`; the last statement of an apply transaction. Raises `Fenced`."""
-        done = self._execute(
+        """Writes `after`. Raises `Fenced`."""
+        self._expect_own(self._advance(before, after), before)
+        if after.tables != before.tables:
+            self.put_tables(after.tables)
+
+    def exchange(self, before: Checkpoint, after: Checkpoint) -> Callable[[], Checkpoint | None]:
+        """Locks the row and writes `after`. Returns what gives the row as it was before, and raises `Fenced`; to be
+        called when results can be read (`Session.transaction`), and before anything else is relied on.
+        """
+        locked, done = self._read(lock=True), self._advance(before, after)
+        if after.tables != before.tables:
+            self.put_tables(after.tables)
+
+        def former() -> Checkpoint | None:
+            row = self._parsed(locked.fetchone())
+            if row is not None and row.epoch == before.epoch:
+                self._expect_own(done, before)
+            return row
+
+        return former
+
+    def _expect_own(self, done: Rows, before: Checkpoint) -> None:
+        if done.rowcount != 1:
+            raise Fenced(self.slave, before.epoch)
+
+    def _advance(self, before: Checkpoint, after: Checkpoint) -> Rows:
+        return self._execute(
             "checkpoint_advance",
             epoch=before.epoch,
             state=str(after.state),
@@ -103,10 +136,6 @@ class CheckpointStore(SlaveStore):
             safemode_exit=_text(after.safemode_exit),
             changes=after.changes - before.changes,
         )
-        if done.rowcount != 1:
-            raise Fenced(self.slave, before.epoch)
-        if after.tables != before.tables:
-            self.put_tables(after.tables)
 
     def note(self, checkpoint: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
         """Writes why the apply has stopped. Does nothing where epoch or state are no longer those of `checkpoint`."""

@@ -216,8 +216,8 @@ class ChangeSource(Protocol):
         """Whether certainly nothing was committed since the position `since`. False where finding out is not cheap."""
         ...
 
-    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
-        """Returns when no crash of the master can undo what `position` saw, so that a slave may have it.
+    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
+        """Returns when no crash of the master can undo what `position` saw, so that a slave may have it; as `purged`.
 
         Where the source can record it, `expect_continued` then notices a restore of the master, too.
         """

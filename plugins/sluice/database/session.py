@@ -1,6 +1,6 @@
 """A session on a database server, whatever its vendor."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,10 +60,13 @@ class Session(Protocol):
         """Runs the statement once for each of `rows`, its parameters."""
         ...
 
-    def transaction(self, *, durable: bool | None = None) -> AbstractContextManager[object]:
+    def transaction(
+        self, *, durable: bool | None = None, first: Callable[[], object] | None = None
+    ) -> AbstractContextManager[object]:
         """Commits at the end of the block, rolls back when it raises. Within another transaction: a savepoint.
 
-        `durable`: whether the commit waits for the disk; None: by the account's settings.
+        `durable`: whether the commit waits for the disk; None: by the account's settings. `first` executes the first
+        statements, whose results must not be read before the block: they travel with the beginning where they can.
         """
         ...
 

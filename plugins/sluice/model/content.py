@@ -50,34 +50,35 @@ class MalformedContent(Terminal):
 
 def parse(content: str) -> Row:
     """The columns of a CONTENT in their order. Raises `MalformedContent`."""
-    return [
-        (unescape(match[1]), _value(match, content, match.start()))
-        for match in _columns(content)
-        if match["unchanged"] is None
-    ]
+    row: Row = []
+    for match in _columns(content):
+        name, form = match[1], match.lastgroup
+        if "&" in name:
+            name = unescape(name)
+        if form in ("plain", "cdata"):
+            row.append((name, match[form]))
+        elif form == "null":
+            row.append((name, None))
+        elif form == "base64":
+            row.append((name, _decoded(match, content)))
+    return row
 
 
 def _columns(content: str) -> Iterator[re.Match[str]]:
+    """Each column's match, whose `lastgroup` is the form of its value."""
     at = 0
-    while at < len(content):
-        match = _COLUMN.match(content, at)
-        if match is None:
-            raise MalformedContent(content, at)
+    for match in iter(_COLUMN.scanner(content).match, None):  # type: ignore[attr-defined]
         yield match
         at = match.end()
+    if at < len(content):
+        raise MalformedContent(content, at)
 
 
-def _value(match: re.Match[str], content: str, at: int) -> str | None:
-    if match["null"] is not None:
-        return None
-    if match["plain"] is not None:
-        return match["plain"]
-    if match["cdata"] is not None:
-        return match["cdata"]
+def _decoded(match: re.Match[str], content: str) -> str:
     try:
         return decode(match["base64"])
     except ValueError:
-        raise MalformedContent(content, at, "is no base64 of UTF-8 text") from None
+        raise MalformedContent(content, match.start(), "is no base64 of UTF-8 text") from None
 
 
 def decode(text: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import re
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -193,7 +193,9 @@ class MySQLSession(OwnTransactions):
         return [str(text) for _, _, text in self.run("SHOW WARNINGS LIMIT 5").fetchall()]
 
     @contextmanager
-    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+    def transaction(
+        self, *, durable: bool | None = None, first: Callable[[], object] | None = None
+    ) -> Iterator[object]:
         """The server decides for all of its sessions when a commit is on the disk."""
         del durable
         self._depth += 1
@@ -202,6 +204,8 @@ class MySQLSession(OwnTransactions):
         try:
             self.run("START TRANSACTION" if outermost else f"SAVEPOINT {name}")
             try:
+                if first is not None:
+                    first()
                 yield None
             except BaseException:
                 self._undo(None if outermost else name)

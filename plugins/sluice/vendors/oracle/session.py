@@ -7,7 +7,7 @@
 import contextlib
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
@@ -122,7 +122,9 @@ class OracleSession(OwnTransactions):
             return self._run_many(query, rows)
 
     @contextmanager
-    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+    def transaction(
+        self, *, durable: bool | None = None, first: Callable[[], object] | None = None
+    ) -> Iterator[object]:
         """Every commit waits for the disk."""
         del durable
         self._depth += 1
@@ -131,6 +133,8 @@ class OracleSession(OwnTransactions):
             if not outermost:
                 self._run(f"SAVEPOINT {name}", {}, first=False)
             try:
+                if first is not None:
+                    first()
                 yield None
             except BaseException:
                 self._undo(None if outermost else name)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import secrets
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -100,15 +100,52 @@ class PostgresSession(psycopg.Connection[Any]):
 
     @contextmanager
     def transaction(
-        self, savepoint_name: str | None = None, force_rollback: bool = False, *, durable: bool | None = None
-    ) -> Iterator[psycopg.Transaction]:
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,
+        *,
+        durable: bool | None = None,
+        first: Callable[[], object] | None = None,
+    ) -> Iterator[Any]:
+        if first is not None and not self.autocommit:
+            with self._begun(durable, first):
+                yield None
+            return
         with super().transaction(savepoint_name, force_rollback) as transaction:
             if durable is not None:
-                self.execute("SET LOCAL synchronous_commit = on" if durable else "SET LOCAL synchronous_commit = off")
+                self.execute(_durable(durable))
+            if first is not None:
+                first()
             yield transaction
 
+    @contextmanager
+    def _begun(self, durable: bool | None, first: Callable[[], object]) -> Iterator[None]:
+        """A transaction whose BEGIN travels with the statements of `first`."""
+        self.expect_idle()
+        self.autocommit = True  # else the driver sends a BEGIN of its own and waits for it
+        try:
+            try:
+                with together(self):
+                    self.execute("BEGIN")
+                    if durable is not None:
+                        self.execute(_durable(durable))
+                    first()
+                yield
+            except BaseException:
+                with contextlib.suppress(psycopg.Error):  # the error that led here is the one to tell
+                    self.rollback()
+                raise
+            self.commit()
+        finally:
+            if self._is_idle:
+                self.autocommit = False
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
     def expect_idle(self) -> None:
-        if self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if not self._is_idle:
             raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
     def ping(self) -> None:
@@ -145,6 +182,26 @@ def classified(session: Session) -> Iterator[None]:
         if isinstance(session, PostgresSession):
             adopt(error, session.place, session.mask)
         raise
+
+
+@contextmanager
+def together(session: Session) -> Iterator[None]:
+    """Sends the statements of the block without waiting for each. Their results can be read after it.
+
+    Raises the error of the first that failed; those after it were not run.
+    """
+    with classified(session), native(session).pipeline() as pipeline:
+        try:
+            yield
+        except psycopg.Error:
+            # The statements after the failed one fail because they were skipped.
+            with contextlib.suppress(psycopg.Error):
+                pipeline.sync()
+            raise
+
+
+def _durable(durable: bool) -> LiteralString:
+    return "SET LOCAL synchronous_commit = on" if durable else "SET LOCAL synchronous_commit = off"
 
 
 _APPLICATION_BYTES = 63

@@ -1,13 +1,12 @@
 """Runs many statements in one round trip."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import psycopg
 
 from sluice.database.session import Session
-from sluice.vendors.postgres.connection import native
+from sluice.vendors.postgres.connection import native, together
 
 
 class StatementsFailed(Exception):
@@ -33,18 +32,11 @@ def run(connection: Session, statements: Iterable[tuple[str, Sequence[object]]])
     driver = native(connection)
     cursors: list[psycopg.RawCursor[Any]] = []
     try:
-        with driver.pipeline() as pipeline:
-            try:
-                for text, parameters in statements:
-                    cursor = psycopg.RawCursor(driver)
-                    cursors.append(cursor)
-                    cursor.execute(text, parameters, prepare=True)
-                pipeline.sync()
-            except psycopg.Error:
-                # The statements after the failed one fail because they were skipped.
-                with suppress(psycopg.Error):
-                    pipeline.sync()
-                raise
+        with together(connection):
+            for text, parameters in statements:
+                cursor = psycopg.RawCursor(driver)
+                cursors.append(cursor)
+                cursor.execute(text, parameters, prepare=True)
     except psycopg.Error as error:
         silent = (place for place, cursor in enumerate(cursors) if cursor.pgresult is None)
         raise StatementsFailed(next(silent, len(cursors) - 1), error) from error

@@ -1,6 +1,6 @@
 """A session on the folder of a recorded stream, with the part of a session that reading changes needs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +42,11 @@ class StreamSession:
         raise NoDatabase(STREAM)
 
     @contextmanager
-    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+    def transaction(
+        self, *, durable: bool | None = None, first: Callable[[], object] | None = None
+    ) -> Iterator[object]:
+        if first is not None:
+            first()
         yield None
 
     def expect_idle(self) -> None:

@@ -106,8 +106,9 @@ class StreamChanges:
         for position in positions:
             self.take(connection, prefix, schema, position)
 
-    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
+    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
         synced(connection, position)
+        return []
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
         """The tables of the stream at its end."""

@@ -12,6 +12,7 @@ from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.source import position
 from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, observe
+from sluice.vendors.oracle.source.purge import purged
 from sluice.vendors.oracle.source.server import Server
 
 
@@ -83,12 +84,13 @@ def expect_continued(connection: Session, prefix: Prefix, schema: str, positions
         take(connection, prefix, schema, each)
 
 
-def secure(connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
+def secure(connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
     """Others see a commit before it is on disk. A later commit that waits for the disk brings it there as well."""
     session = native(connection)
     if session.redo is not None:
         session.redo.secure(position)
-        return
-    with session.transaction():
-        session.run(sql_files.render("oracle", "position_secure", prefix=QueuePosition.of(position).prefix))
-        session.run("COMMIT WRITE IMMEDIATE WAIT")
+    else:
+        with session.transaction():
+            session.run(sql_files.render("oracle", "position_secure", prefix=QueuePosition.of(position).prefix))
+            session.run("COMMIT WRITE IMMEDIATE WAIT")
+    return purged(connection, prefix, schema)

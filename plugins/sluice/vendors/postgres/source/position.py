@@ -12,6 +12,7 @@ from sluice.model.position import Position
 from sluice.model.server_identity import MasterReplaced, Origin
 from sluice.vendors.postgres.connection import PostgresSession, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source.purge import parsed, purged
 
 log = logging.getLogger("sluice.position")
 
@@ -108,23 +109,25 @@ def _prove(connection: Session, former: Origin, now: Origin) -> None:
     log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
 
 
-def secure(connection: Session, prefix: Prefix, schema: str, position: Position) -> None:
+def secure(connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
     """Waits until no crash of the master can undo what `position` covers, and a restore is noticed; called before a
-    slave shows it.
+    slave shows it. Returns the positions of the last purge.
 
     On a connection in autocommit, outside a transaction. Raises psycopg's errors.
     """
     position = SnapshotPosition.of(position)
     if not position.run or position.marked is not None:
-        return  # of an earlier release; nothing starts again from there
+        return purged(connection, prefix, schema)  # of an earlier release; nothing starts again from there
     assert isinstance(connection, PostgresSession)
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
-    connection.execute(
+    row = connection.execute(
         sql_files.render("postgres", "position_record", **names), {"run": position.run, "high": position.high}
-    )
+    ).fetchone()
+    assert row is not None
     if not connection.pruned:
         connection.execute(sql_files.render("postgres", "position_records_prune", **names))
         connection.pruned = True
+    return parsed(row[0])
 
 
 def _upgraded(connection: Session, prefix: Prefix, schema: str, former: SnapshotPosition) -> bool:

@@ -67,7 +67,12 @@ def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
     A slave that covers one of them has lost nothing. One that does not was restored from a backup or a standby, and
     changes that it needs are deleted.
     """
-    return [positions.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
+    return parsed(_value(connection, prefix, schema, _RECORD))
+
+
+def parsed(record: str | None) -> list[Position]:
+    """The positions in the record of the last purge."""
+    return [positions.parse(text) for text in json.loads(record or "[]")]
 
 
 def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:

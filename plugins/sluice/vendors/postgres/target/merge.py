@@ -72,6 +72,8 @@ class Merger:
         self.targets = SlaveTables(connection, mask)
         self._raw = psycopg.RawCursor(native(connection))
         self._stages = 0
+        self._saved = False
+        """Whether this transaction has the savepoint of an earlier merge. The commit releases the last one."""
         self._read_again = False
         """Whether this merge has read the slave's tables twice: what does not exist then, a value names."""
         driver = native(connection)
@@ -79,6 +81,7 @@ class Merger:
 
     def begin(self, immediate: Collection[str] = ()) -> None:
         """In a new transaction: defers all constraints but those in `immediate` (quoted names)."""
+        self._saved = False
         self.connection.execute("SET CONSTRAINTS ALL DEFERRED")
         for constraint in sorted(immediate):
             self.connection.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE".encode())
@@ -221,25 +224,37 @@ class Merger:
     # Executing them
 
     def _apply(self, steps: list[MergeStep]) -> Merged:
-        self.connection.execute(f"SAVEPOINT {_SAVEPOINT}")
-        counts = self._run(steps, judge=True)
-        self.connection.execute(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        counts = self._run(steps, judge=True, before=self._savepoint())
         touched = dict.fromkeys(("deleted", "updated", "inserted"), 0)
         for step, count in zip(steps, counts, strict=True):
             word = {"delete": "deleted", "remove": "deleted", "insert": "inserted"}.get(step.kind, "updated")
             touched[word] += count
         return Merged(**touched)
 
-    def _run(self, steps: Sequence[MergeStep], *, judge: bool) -> list[int]:
-        """Executes the steps; the rows touched by each. `judge`: after a failure, undo all and raise what it means."""
+    def _savepoint(self) -> list[str]:
+        """The statements that make a savepoint, in place of that of an earlier merge."""
+        if native(self.connection).info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            self._saved = False
+        release = [f"RELEASE SAVEPOINT {_SAVEPOINT}"] if self._saved else []
+        self._saved = True
+        return [*release, f"SAVEPOINT {_SAVEPOINT}"]
+
+    def _run(self, steps: Sequence[MergeStep], *, judge: bool, before: Sequence[str] = ()) -> list[int]:
+        """Executes `before` and the steps; the rows touched by each. `judge`: after a failure, undo all and raise what
+        it means."""
         counts: list[int] = []
         at = 0
+        if before and not (steps and steps[0].small):
+            for text in before:
+                self.connection.execute(text.encode())
+            before = ()
         try:
             while at < len(steps):
                 together = at
                 while together < len(steps) and steps[together].small:
                     together += 1
-                counts += self._pipelined(steps[at:together]) if together > at else [self._alone(steps[at])]
+                counts += self._pipelined(steps[at:together], before) if together > at else [self._alone(steps[at])]
+                before = ()
                 for step, count in zip(steps[at:], counts[at:], strict=False):
                     if step.counted and count != step.rows.count:
                         raise _Miscounted(step, count)
@@ -257,10 +272,12 @@ class Merger:
             raise
         return counts
 
-    def _pipelined(self, steps: Sequence[MergeStep]) -> list[int]:
+    def _pipelined(self, steps: Sequence[MergeStep], before: Sequence[str]) -> list[int]:
         owners: list[int] = []
 
         def statements() -> Iterator[tuple[str, Sequence[str]]]:
+            for text in before:
+                yield text, ()
             # A generator: the slave works on the first statement while the next ones are made.
             for place, step in enumerate(steps):
                 source = stage.arrays(step.rows.arrow, step.typed)
@@ -269,9 +286,11 @@ class Merger:
                     yield text, source.parameters
 
         try:
-            touched = pipeline.send(self.connection, statements())
+            touched = pipeline.send(self.connection, statements())[len(before) :]
         except pipeline.StatementsFailed as failed:
-            raise _Failed(steps[owners[failed.index]], failed.error) from failed.error
+            if failed.index < len(before):
+                raise failed.error from None
+            raise _Failed(steps[owners[failed.index - len(before)]], failed.error) from failed.error
         counts = [0] * len(steps)
         for place, count in zip(owners, touched, strict=True):
             counts[place] += count
