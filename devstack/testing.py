@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
 """Without --all: no long tests, and a third of the examples of each property, the same ones each time."""
 
-SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
-"""Files run side by side, each with servers of its own. They wait most of the time, so four workers suit two cores.
+SIDE_BY_SIDE = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
+"""Files run side by side, each with servers of its own. They wait much of the time, so five workers use two cores.
 `tests/conftest.py` sets the order. A test that hangs ends its worker with a stack trace (`faulthandler_timeout`); the
 third one ends the run."""
 

@@ -39,6 +39,7 @@ def states(api: AirflowApi, done: Done) -> list[tuple[str, int, str | None]]:
     return list(api.task_states(dag, run))
 
 
+@pytest.mark.long
 def test_an_update_is_cancelled_and_that_of_another_slave_goes_on(otto: AirflowApi) -> None:
     berlin, oslo = do(otto, "initiate", "berlin"), do(otto, "initiate", "oslo")
     cancelled = do(otto, "cancel", "berlin", why="the wrong one")
@@ -68,6 +69,7 @@ def test_an_apply_that_runs_is_restarted_in_its_own_run(otto: AirflowApi) -> Non
     assert do(otto, "restart", "oslo").runs != first.runs
 
 
+@pytest.mark.long
 def test_a_transfer_is_approved_once(otto: AirflowApi, monitor: Monitor) -> None:
     with pytest.raises(NothingRuns, match="waits for an answer"):
         do(otto, "approve", "berlin")

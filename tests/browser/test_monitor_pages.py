@@ -52,6 +52,7 @@ SHOWN = 15_000
 """Milliseconds within which something must be seen; a page asks again every three seconds."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "who"),
     [
@@ -186,6 +187,7 @@ REDS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=pytest.mark.long) if what != "stopped" else what for what in REDS]
 )
@@ -287,6 +289,7 @@ def test_a_hidden_page_sends_no_requests(monitor: Monitor, browser: Browser) -> 
     page.context.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("who", "offered"),
     [

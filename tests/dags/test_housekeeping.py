@@ -237,6 +237,7 @@ def test_a_slave_that_answers_is_dropped_at_once(
     assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("readable", "why"), [(True, "is free on the master's disk"), (False, "of the database")])
 def test_without_a_configured_limit_the_room_on_the_master_gives_one(
     world: World, limited: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, readable: bool, why: str

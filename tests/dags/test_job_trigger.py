@@ -208,6 +208,7 @@ def test_the_job_ends_also_where_airflow_does_not_say_what_became_of_the_task(mo
     until(lambda: job.state() is not JobState.RUNNING)
 
 
+@pytest.mark.long
 def test_a_flood_neither_blocks_the_event_loop_nor_fills_the_task_log(capsys: pytest.CaptureFixture[str]) -> None:
     job = launch(Kind.LOAD, flood=200_000, sleep=2)
 

@@ -72,6 +72,7 @@ def rejects(rig: Rig) -> RejectStore:
     return RejectStore(rig.slave, rig.pair.prefix, "public", "dr1")
 
 
+@pytest.mark.long
 def test_a_dropped_partition_with_unknown_rows_is_reported_until_resync_finds_the_table_equal(
     told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_dropped_partition_with_unknown_rows_is_reported_until_resync_finds_th
     assert [one.id for one in settled] == [found.id]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("event_triggers", [True, False], ids=["event triggers", "comparison"])
 def test_indexes_and_constraints_that_a_slave_lacks_are_reported_with_the_statements_that_make_them(
     told: Told, event_triggers: bool, caplog: pytest.LogCaptureFixture
@@ -181,6 +183,7 @@ def test_a_configured_table_that_is_gone_does_not_end_the_comparison(told: Told,
     assert compare() == "1 difference found"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("run", ["manual__1", "manual__1~dr1"], ids=["its run", "its part of a list"])
 def test_missing_indexes_are_not_reported_while_the_update_that_creates_them_runs(
     told: Told, monkeypatch: pytest.MonkeyPatch, run: str
@@ -252,6 +255,7 @@ def test_a_constraint_that_only_the_slave_has_is_reported_until_it_is_dropped(
     assert look() == "0 things need a person, 0 notices sent"
 
 
+@pytest.mark.long
 def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
     told: Told, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_difference_is_reported_once_with_its_report_until_it_is_mended(told: 
     assert notice["link"].endswith(f"/sluice/reports/{folder.name}/")
 
 
+@pytest.mark.long
 def test_a_run_that_could_not_compare_is_reported_with_the_reason(told: Told) -> None:
     told.pair.slave.execute("ALTER TABLE public.log RENAME line TO other")
     run(prefix="DEMO_")
@@ -100,6 +101,7 @@ def test_findings_of_a_run_without_a_report_are_reported_too(told: Told) -> None
     assert look() == "1 thing needs a person, 0 notices sent"
 
 
+@pytest.mark.long
 def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> None:
     told.fail.touch()
     told.pair.slave.execute("ALTER TABLE public.log RENAME line TO other")

@@ -128,6 +128,7 @@ def addresses() -> set[str]:
     return {route.path for route in SluicePlugin.fastapi_apps[0]["app"].routes}
 
 
+@pytest.mark.long
 def test_the_address_without_a_slash_at_its_end_leads_to_the_monitor(client: TestClient, anna: Head) -> None:
     answer = client.get("/sluice?find=dr1", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "sluice/?find=dr1")
@@ -145,6 +146,7 @@ def test_strangers_see_nothing(client: TestClient, report: str) -> None:
         assert client.post(f"/sluice/actions/{name}", data={"prefix": "DEMO_", "slave": "dr1"}).status_code == 401
 
 
+@pytest.mark.long
 def test_each_role_gets_every_page_and_the_actions_of_its_rights(client: TestClient, report: str) -> None:
     tried = set()
     for name, role in ROLES.items():

@@ -136,6 +136,7 @@ def test_an_apply_is_launched_unless_its_account_is_refused(places: Places, monk
     apply.before_launch(given.replication, given.context, False)  # what ran before waits for what it needs
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("slave", ["dr1", ""], ids=["a slave's run", "the master's run"])
 def test_a_transformation_that_does_not_fit_is_reported_before_anything_is_changed(
     places: Places, tmp_path: Path, caplog: pytest.LogCaptureFixture, slave: str

@@ -21,6 +21,7 @@ __all__ = ["pair"]
 MONITOR = Path(__file__).resolve().parents[2] / "docs" / "monitor.md"
 
 
+@pytest.mark.long
 def test_a_run_without_differences_succeeds_without_a_question(
     pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_pat
     assert not any(secret in page + json.dumps(told) for secret in ("hidden7", "seen"))
 
 
+@pytest.mark.long
 def test_without_an_apply_tables_are_compared_at_the_slaves_position(pair: Rig, tmp_path: Path) -> None:
     with pair.apply():
         pair.await_current()
@@ -128,6 +130,7 @@ def test_a_table_that_cannot_be_compared_fails_the_run_and_the_others_are_compar
     assert "public.log cannot hold on the slave what it holds on the master" in page
 
 
+@pytest.mark.long
 def test_a_pair_that_cannot_be_reached_does_not_keep_the_others_from_being_compared(
     pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_pair_that_cannot_be_reached_does_not_keep_the_others_from_being_compa
     assert "x@127.0.0.1:1/x" in unreached["reason"]
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_list_its_tables_fails(pair: Rig) -> None:
     state, tasks = run(slave="dr1")
     assert state == "failed"

@@ -127,6 +127,7 @@ def found(info: ConnectionInfo, name: str) -> tuple[SlaveState, str]:
     return checkpoint.state, checkpoint.message
 
 
+@pytest.mark.long
 def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, ConnectionInfo], tmp_path: Path) -> None:
     walk = Walk(slave="one, two,three", location=str(tmp_path / "out"))
     walk.prepare()
@@ -198,6 +199,7 @@ def said(walk: Walk, name: str) -> str:
     return str(Status(walk.work.redis, Prefix("DEMO_"), name).read().get("message", ""))
 
 
+@pytest.mark.long
 def test_an_unreachable_slave_of_an_online_update_is_awaited_by_its_own_run(
     slaves: dict[str, ConnectionInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:

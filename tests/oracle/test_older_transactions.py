@@ -109,7 +109,7 @@ class Careless(Reader):
         return ()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(
     "reader", [WithoutPrepared, OneInstance, EarlyScn, ListedOnce, ListedAfter, HighestOnly, Careless]
 )

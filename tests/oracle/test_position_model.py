@@ -160,6 +160,7 @@ def failing(histories: range, settings: Settings) -> dict[int, set[str]]:
     return {seed: faults for seed in histories if (faults := play(seed, settings))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [ONE, CLUSTER], ids=["one instance", "cluster"])
 def test_every_change_comes_once_whole_and_in_order(settings: Settings) -> None:
     assert failing(range(1500), settings) == {}
@@ -262,6 +263,7 @@ def purge_by_key(world: World, slaves: list[Slave]) -> None:
 STEADY_CLUSTER = replace(CLUSTER, crashes=False)
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(
     ("kind", "settings", "fault"),
     [

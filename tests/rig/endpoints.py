@@ -13,6 +13,8 @@ CLUSTER: dict[str, Any] = {
     "master": "local-cluster[2,1,512]",
     "conf": {
         "spark.executor.memory": "512m",
+        # They live for seconds: the JIT compiler would take most of their CPU.
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.authenticate.secret": "of the test",
         # As on other machines: executors have only what the job sends.
         "spark.executorEnv.PYTHONPATH": "/nowhere",

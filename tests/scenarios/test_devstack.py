@@ -175,6 +175,7 @@ def test_a_slave_joins_a_running_stack_and_nobody_else_notices(stack: Stack) -> 
         server.connect(info.database, info.user).execute("CREATE ROLE other")
 
 
+@pytest.mark.long
 def test_records_of_a_machine_that_was_switched_off_are_not_believed(folder: Path) -> None:
     stack = Stack(folder, airflow=False, durable=False)
     stack.home.create()
@@ -197,6 +198,7 @@ def test_a_port_in_use_is_reported_before_anything_starts(folder: Path) -> None:
     assert nothing_runs(folder)
 
 
+@pytest.mark.long
 def test_given_ports_are_used_and_remembered(folder: Path) -> None:
     port = free_port()
     stack = Stack(folder, airflow=False, durable=False, ports={"slave-dr1": port})
@@ -208,6 +210,7 @@ def test_given_ports_are_used_and_remembered(folder: Path) -> None:
     assert Stack(folder).slaves["dr1"].port == port
 
 
+@pytest.mark.long
 def test_a_service_that_cannot_start_fails_up_with_its_own_words_and_leaves_nothing(folder: Path) -> None:
     stack = Stack(folder, airflow=False, durable=False)
     cluster = stack.home.postgres("master")
@@ -219,6 +222,7 @@ def test_a_service_that_cannot_start_fails_up_with_its_own_words_and_leaves_noth
     assert nothing_runs(folder)
 
 
+@pytest.mark.long
 def test_two_commands_at_once_make_one_stack(folder: Path) -> None:
     stacks = [Stack(folder, airflow=False, durable=False) for _ in range(2)]
     threads = [threading.Thread(target=stack.up) for stack in stacks]

@@ -43,6 +43,7 @@ def test_it_keeps_its_data_and_passwords_from_one_start_to_the_next(mariadb_serv
         mariadb_server.drop_account("kept", "kept")
 
 
+@pytest.mark.long
 def test_a_stack_runs_one_beside_its_slaves_and_keeps_it() -> None:
     home = new_folder("sluice-test-stack-")
     try:

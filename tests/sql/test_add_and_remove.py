@@ -158,6 +158,7 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
     assert lines[role + 1].startswith("-- Then you give it a password") and "-- \\password " in lines[role + 2]
 
 
+@pytest.mark.long
 def test_the_printed_statements_are_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     console = added(shop, monkeypatch)
     assert "of the account" not in console.text
@@ -175,6 +176,7 @@ def test_the_printed_statements_are_all_that_an_account_needs(shop: Shop, monkey
     assert "master:" not in more.text
 
 
+@pytest.mark.long
 def test_without_an_administrator_it_says_what_must_be_run_and_writes_nothing(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +251,7 @@ def test_remove_leaves_the_catalogue_as_it_was(
     assert [file.name for file in shop.folder.iterdir()] == ["SHOP.yaml.removed"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revoke", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_removed_replication_is_added_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, revoke: bool) -> None:
     """The removal deletes the connections, which alone had the account's password."""
@@ -280,6 +283,7 @@ def test_a_refused_administrator_is_named_with_what_to_do(shop: Shop, monkeypatc
     assert "Airflow" not in text and "is not there yet" not in text
 
 
+@pytest.mark.long
 def test_one_slave_is_removed_and_the_others_stay(shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
     added(shop, monkeypatch)
     with shop.administrator("postgres") as connection:
@@ -303,6 +307,7 @@ def test_one_slave_is_removed_and_the_others_stay(shop: Shop, monkeypatch: pytes
             connection.execute("DROP DATABASE other WITH (FORCE)")
 
 
+@pytest.mark.long
 def test_nothing_is_removed_without_a_yes_and_with_it_what_was_never_installed_leaves_no_trace(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +321,7 @@ def test_nothing_is_removed_without_a_yes_and_with_it_what_was_never_installed_l
         assert differences(before, catalogue(connection)) == []
 
 
+@pytest.mark.long
 def test_an_empty_master_first_and_tables_later_by_a_role_that_was_named(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,7 +159,7 @@ def test_a_default_that_the_slave_cannot_have_is_left_out(pair: Pair) -> None:
     assert [column.default for column in shape.columns] == [None, None, "7", None]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(
     "statements",
     [

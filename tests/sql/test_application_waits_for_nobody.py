@@ -53,6 +53,7 @@ def rows_of(master: Master, after: int, table: str) -> list[str | None]:
     return [item.guid for item in master.items(after) if item.table.name == table and item.action == "INSERT"]
 
 
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize(
     ("change", "table"),
     [
@@ -81,6 +82,7 @@ def test_a_writer_after_ddl_waits_for_no_other_one(
     assert master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("end", ["COMMIT", "PREPARE TRANSACTION 'days'"])
 def test_renames_of_two_tables_wait_neither_for_each_other_nor_for_a_prepared_transaction(
     master: Master, pair: tuple[Session, Session], end: str
@@ -141,6 +143,7 @@ def test_no_planner_setting_of_the_application_makes_ddl_slow(
         assert actions == ["CREATE", "ALTER", "INSERT", "ALTER", "DROP", "CREATE"], setting
 
 
+@pytest.mark.one_in(2)
 def test_the_definition_of_a_locked_table_is_read_at_once(master: Master, pair: tuple[Session, Session]) -> None:
     first, second = pair
     master.sql("ALTER TABLE plain ALTER v SET DEFAULT 'x'", "SELECT demo_check_structure()")
@@ -167,6 +170,7 @@ def test_a_drop_gives_no_notice_and_no_serialization_failure(master: Master, pai
     assert master.value(functions) == 0, "the comparison drops them"
 
 
+@pytest.mark.one_in(2)
 def test_a_change_that_two_transactions_find_is_written_once_in_each(
     master: Master, pair: tuple[Session, Session]
 ) -> None:

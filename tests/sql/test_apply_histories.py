@@ -97,6 +97,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("cascades", [False, True], ids=["rows may go and come", "others refer to the rows"])
 @SETTINGS
 @given(
@@ -139,6 +140,7 @@ def test_safe_mode_may_begin_anywhere_again(link: Any, steps: Any, cut: int, aga
     link.rollback()
 
 
+@pytest.mark.long
 @SETTINGS
 @given(
     steps=st.lists(st.tuples(st.sampled_from(["insert", "delete", "update"]), KEYS, TEXTS, TEXTS), max_size=30),

@@ -47,6 +47,7 @@ def digested(shape: TableShape, bounds: Sequence[str] = ()) -> TableDigest:
     return digester.table(shape, columns, ("k",), Method.HASH, tuple(bounds))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("keys", "kind"),
     [
@@ -104,6 +105,7 @@ def test_a_block_may_have_more_rows_than_two_bytes_hold(connection: Any) -> None
     assert digested(shape).of_blocks(connection, None) == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("gone", ["k % 5000 > 300", "k < 100000 OR k > 100100", "k % 7 = 0", "false", "true"])
 def test_blocks_with_gaps_and_any_counts_are_those_of_a_plain_grouping(connection: Any, gone: str) -> None:
     shape = filled(connection, "i * 3")

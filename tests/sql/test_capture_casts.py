@@ -45,7 +45,7 @@ def application(master: Master) -> Iterator[psycopg.Connection[Any]]:
     master.sql(f"DROP OWNED BY {role} CASCADE", f"DROP ROLE {role}")
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("later", [False, True], ids=["cast before", "cast after"])
 @pytest.mark.parametrize("wrapped", ["app.own", "app.low", "app.own[]"])
 @pytest.mark.parametrize("kind", TYPES)

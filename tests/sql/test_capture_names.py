@@ -91,7 +91,7 @@ def write_all(master: Master, table: str, columns: Iterable[str], first: int) ->
     )
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_keyword_and_every_name_of_the_generated_code_is_a_column(any_master: Master, table: str) -> None:
     keywords = [word for (word,) in any_master.rows("SELECT word FROM pg_get_keywords()")]
@@ -104,7 +104,7 @@ def test_every_keyword_and_every_name_of_the_generated_code_is_a_column(any_mast
     assert replayed.contents(table) == any_master.contents(table)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(56)
 @pytest.mark.parametrize("name", [*RESERVED, "sluice_row1", "key", "MiXed $1 é'\"\\"])
 def test_a_live_table_takes_any_name_for_a_column_and_for_itself(any_master: Master, name: str) -> None:
     any_master.sql(
@@ -125,6 +125,7 @@ def test_a_live_table_takes_any_name_for_a_column_and_for_itself(any_master: Mas
     assert {item.table.name for item in items} == {name}
 
 
+@pytest.mark.long
 def test_words_of_plpgsql_name_schemas_tables_types_constraints_indexes_and_triggers(master: Master) -> None:
     words = [*RESERVED[::2], *OURS[:4]]
     for word in words:
@@ -153,7 +154,7 @@ def test_words_of_plpgsql_name_schemas_tables_types_constraints_indexes_and_trig
     assert master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ODD)
 def test_tables_and_columns_of_odd_names_travel(master: Master, name: str) -> None:
     schema = relation = quoted(name)
@@ -199,6 +200,7 @@ def test_tables_of_one_name_in_two_schemas_do_not_collide(master: Master) -> Non
     assert [(item.table.schema, item.guid) for item in master.items()] == [("a", "1"), ("b", "2")]
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("columns", [1, 49, 97, 800, 801, 1600])
 def test_tables_of_any_width_travel(master: Master, columns: int) -> None:
     names = [f"c{number}" for number in range(columns)]

@@ -41,7 +41,7 @@ def texts(intruder: Intruder, column: str) -> list[str | None]:
     return [row[column] for row in rows if column in row]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("silent", ["SET sluice.capturing = 'demo_'", "SELECT 1"], ids=["capturing", "plain"])
 @pytest.mark.parametrize("column", ["flag", "v", "ip", "n"])
 @pytest.mark.parametrize("shape", ["statement", "row"])
@@ -78,6 +78,7 @@ def test_a_column_that_is_gone_is_not_taken_for_a_function_of_that_name(intruder
     assert [item.guid for item in intruder.master.items()] == ["1", "2", "1", "2", "1", "2"]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ"])
 def test_a_transaction_that_began_before_a_change_of_type_runs_nothing(intruder: Intruder, isolation: str) -> None:
     intruder.run(TABLE)
@@ -186,6 +187,7 @@ def test_a_policy_does_not_run_when_rows_are_queued_again_and_a_person_is_report
     assert len(differ) == 1 and "row level security" in (differ[0] or "")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("setting", ["SET sluice.nested = 'yes'", "SELECT 1"])
 def test_a_policy_does_not_run_when_a_trigger_changed_a_row_meanwhile(intruder: Intruder, setting: str) -> None:
     intruder.run(
@@ -307,7 +309,7 @@ def test_a_function_of_the_same_name_in_a_schema_that_all_may_write_to_is_not_ca
         assert [item.action for item in intruder.master.items()] == ["INSERT", "UPDATE", "INSERT", "DELETE", "DELETE"]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     "setting", ["sluice.origin = 'OTHER_'", "sluice.truncating = '{}'", "sluice.capturing = 'demo_'"]
 )

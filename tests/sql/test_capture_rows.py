@@ -209,6 +209,7 @@ def test_a_row_changed_twice_by_one_statement_keeps_its_order(master: Master) ->
     assert Model().start("tree", start).replay(items).contents("tree") == master.contents("tree")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [

@@ -183,7 +183,7 @@ REFUSED = (("its own row again", "BEFORE"), ("another table that changes this on
 """What PostgreSQL refuses, whatever the statement."""
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", ["a_first", "zz_last"])
 @pytest.mark.parametrize(
     ("kind", "timing"), [each for each in itertools.product(TRIGGERS, ["BEFORE", "AFTER"]) if each not in REFUSED]

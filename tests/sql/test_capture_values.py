@@ -143,6 +143,7 @@ def literal(text: str) -> str:
     return f"E'{escaped}'"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.releases
 @pytest.mark.parametrize("session", [{}, HOSTILE_SETTINGS], ids=["default settings", "hostile settings"])
 def test_every_type_travels_exactly_under_any_settings(zoo: Master, session: dict[str, str]) -> None:
@@ -223,6 +224,7 @@ def test_null_and_empty_are_distinguished_in_every_direction(master: Master) -> 
     assert master.items()[1].new["p"] is None
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("value", "form"),
     [
@@ -252,6 +254,7 @@ def test_a_value_is_protected_as_it_needs(master: Master, value: str, form: str)
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["text", "char(3)", "word", "mood", "mood[]"])
 def test_the_only_text_of_a_row_that_a_row_trigger_captures_is_protected(master: Master, kind: str) -> None:
     master.sql(
@@ -299,6 +302,7 @@ TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs
 )
 
 
+@pytest.mark.long
 @given(values=st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS, st.none() | TEXTS), min_size=1, max_size=6))
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_comes_back(master: Master, values: list[tuple[str | None, str | None, str | None]]) -> None:
@@ -319,6 +323,7 @@ def test_any_text_comes_back(master: Master, values: list[tuple[str | None, str 
     assert Model().replay(master.items(after)).contents("t") == master.contents("t")
 
 
+@pytest.mark.long
 def test_large_values_travel(master: Master) -> None:
     master.sql("CREATE TABLE t (id int PRIMARY KEY, v text, b bytea)")
     master.register("t")

@@ -64,6 +64,7 @@ def test_equal_tables_are_equal_whatever_the_order_of_rows_and_the_settings_of_t
     assert verdicts["empty"].master == compare.Side(0, "0" * 32)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("statement", "table", "expected"),
     [

@@ -29,7 +29,7 @@ def columns(master: Master) -> list[str]:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("drop", TAKEN_ALONG)
 def test_a_column_dropped_by_cascade_is_noticed_and_no_statement_fails(any_master: Master, drop: str) -> None:
     make, column = TAKEN_ALONG[drop]
@@ -155,6 +155,7 @@ def test_values_that_come_from_a_domain_are_queued(any_master: Master) -> None:
     assert update.new["g"] == str(any_master.value("SELECT g FROM orders"))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("change", ["ALTER TYPE mood RENAME TO humour", "ALTER TYPE mood SET SCHEMA other"])
 def test_a_renamed_type_fails_no_statement(any_master: Master, change: str) -> None:
     any_master.sql("CREATE SCHEMA other", "CREATE TYPE mood AS ENUM ('a', 'b')", "ALTER TABLE orders ADD m mood")

@@ -109,6 +109,7 @@ def test_a_standby_that_had_everything_goes_on_where_the_master_stood(
     assert take(standby, seen, CAUTIOUS).covers_all_of(seen)
 
 
+@pytest.mark.long
 def test_a_standby_that_lost_commits_is_noticed(
     master: PostgresServer, server: Callable[[str], PostgresServer]
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_standby_that_lost_commits_is_noticed(
             take(standby, seen, role)
 
 
+@pytest.mark.long
 def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[..., Any]) -> None:
     with connect(database(), application="test", autocommit=True) as other:
         resources.install(other, PREFIX, "public")
@@ -139,6 +141,7 @@ def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[.
         take(master, seen)
 
 
+@pytest.mark.long
 def test_restored_files_of_the_master_are_noticed(master: PostgresServer, tmp_path: Path) -> None:
     early = commit(master)
     master.stop()

@@ -71,7 +71,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", KEYS)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
@@ -93,7 +93,7 @@ def test_keys_are_located_as_the_master_compares_them(master: psycopg.Connection
     assert key_order.locate(master, shape, bounds, keys) == expected
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", KEYS)
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

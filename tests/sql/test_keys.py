@@ -39,6 +39,7 @@ def plain(database: Callable[..., ConnectionInfo], postgres: PostgresServer) -> 
     return made
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.releases
 @pytest.mark.parametrize("table", ["person", "parted"])
 def test_lastval_is_that_of_the_application_whoever_writes_and_however(

@@ -93,6 +93,7 @@ def held(master: Master, *statements: str) -> Iterator[psycopg.Connection[tuple[
         transaction.close()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("ddl", "held_by", "behind"),
     [

@@ -249,6 +249,7 @@ OPENINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 def test_a_schema_in_which_others_may_create_is_refused_and_the_statement_closes_it(ground: Ground) -> None:
     names = {
         "place": PLACE, "account": ground.account, "attacker": ATTACKER, "group": GROUP, "member": MEMBER,

@@ -41,7 +41,7 @@ def partitioned(database: Callable[..., ConnectionInfo], request: pytest.Fixture
     return made
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("partitioned", ["event triggers", "comparison"], indirect=True)
 @pytest.mark.parametrize("kind", ["range", "list", "hash"])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -130,6 +130,7 @@ def granted(ends: Ends) -> Ends:
     return ends
 
 
+@pytest.mark.long
 def test_the_statements_of_all_lacks_leave_none(ends: Ends) -> None:
     found = ends.lacks()
     with pytest.raises(NotReady) as caught:
@@ -245,6 +246,7 @@ def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(
         admin.execute(case.after.encode())
 
 
+@pytest.mark.long
 def test_any_of_them_together_are_mended_by_what_the_preflight_says(
     granted: Ends, request: pytest.FixtureRequest
 ) -> None:
@@ -278,6 +280,7 @@ def test_lacks_without_a_statement_have_a_remedy(granted: Ends) -> None:
     ]
 
 
+@pytest.mark.long
 def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted: Ends) -> None:
     granted.master_admin.execute(
         f"CREATE SCHEMA words; CREATE EXTENSION btree_gist SCHEMA words;"
@@ -289,6 +292,7 @@ def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted
     assert granted.lacks() == []
 
 
+@pytest.mark.long
 def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
     """Whatever the address: an initial update would empty the master's tables."""
     found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).lacks()
@@ -297,6 +301,7 @@ def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> N
     assert str(same).endswith("Let the connection s name another database.")
 
 
+@pytest.mark.long
 def test_columns_with_numbers_of_large_objects_are_named_unless_the_file_accepts_it(granted: Ends) -> None:
     """By type (`lo`, the domain of the extension of that name), or because the database has large objects."""
     granted.master_admin.execute("CREATE DOMAIN public.lo AS oid")
@@ -381,6 +386,7 @@ def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends
     assert ends.lacks() == []
 
 
+@pytest.mark.long
 def test_functions_of_owners_that_planning_could_run_are_refused_unless_owners_are_trusted(granted: Ends) -> None:
     granted.master_admin.execute(
         f"SET ROLE {OWNER}; CREATE FUNCTION {SCHEMA}.code(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'; "

@@ -82,6 +82,7 @@ def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatc
     assert [row[2] for row in state(master)] == ["OK", "OK"]
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
@@ -105,6 +106,7 @@ def test_damaged_captures_are_reported_and_created_again(two: Master, damage: st
     assert two.reconcile(wanted("a"), wanted("b")).steps == ()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.since(17, "setting that turns event triggers off")
 @pytest.mark.parametrize("how", ["repaired", "upgraded"])
 def test_changes_since_the_last_comparison_are_queued_before_capture_is_renewed(role_master: Master, how: str) -> None:

@@ -315,6 +315,7 @@ def test_a_service_inside_a_transaction_of_the_caller_is_a_mistake(bare: Master)
             installing.install(connection, bare.prefix, bare.schema)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("setting", "value"),
     [

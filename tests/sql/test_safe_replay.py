@@ -151,6 +151,7 @@ def test_any_part_of_any_history_may_be_applied_again(
     link.rollback()
 
 
+@pytest.mark.long
 @SETTINGS
 @given(steps=STEPS, start=PART, reached=PART, ways=WAYS)
 def test_one_window_past_what_was_applied_is_enough(

@@ -15,6 +15,7 @@ from sluice.verify.sample import upper_bound
 ROWS, WANTED, DRAWS = 4_000, 200, 150
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("believed", [ROWS, ROWS // 100], ids=["as large as believed", "much larger"])
 def test_every_row_has_the_same_chance(database: Callable[..., ConnectionInfo], believed: int) -> None:
     with connect(database(), application="test", autocommit=True) as connection:

@@ -242,6 +242,7 @@ def _drop(postgres: PostgresServer, name: str) -> None:
         administrator.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+@pytest.mark.long
 def test_serializable_transactions_read_none_of_our_tables_and_abort_as_seldom_as_without_capture(
     postgres: PostgresServer, templates: Templates
 ) -> None:

@@ -204,7 +204,7 @@ def test_rewritten_rows_of_a_keyless_table_are_replaced(any_master: Master) -> N
     assert Model().replay(any_master.items()).contents("log") == any_master.contents("log")
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -253,6 +253,7 @@ def test_a_renamed_table_stays_registered_under_its_new_name(any_master: Master)
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.releases
 @pytest.mark.parametrize("change", ["RENAME TO latest", "DROP v", "RENAME v TO w", "ADD w int DEFAULT 7"])
 def test_a_partition_that_is_emptied_after_a_change_of_its_table_loses_its_rows(
@@ -290,6 +291,7 @@ def test_a_renamed_schema_takes_its_tables_along(orders: Master) -> None:
     assert orders.items()[-1].table == TableName("z", "t")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.releases
 def test_columns_that_swap_their_names_keep_their_key_and_what_is_null(any_master: Master) -> None:
     any_master.sql(
@@ -339,6 +341,7 @@ def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
     assert orders.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("first", ["SELECT demo_check_structure()", "INSERT INTO orders VALUES (8, 'was news', 0)"])
 @pytest.mark.parametrize("names", [("orders", "news"), ("orders", "news", "third")])
 def test_names_swapped_between_two_polls_are_distinguished(
@@ -381,7 +384,7 @@ def test_a_registered_table_takes_the_name_of_a_dropped_one(any_master: Master) 
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(
     "drop",
     ["", "DROP TABLE orders_old before", "DROP TABLE orders_old"],

@@ -233,6 +233,7 @@ def test_two_sessions_that_renew_one_capture_follow_one_another(database: Callab
     assert [item.new["w"] for item in master.items() if item.action == "INSERT"] == ["x"]
 
 
+@pytest.mark.one_in(2)
 def test_settings_of_the_session_decide_nothing_about_structure(any_master: Master) -> None:
     any_master.sql(
         "CREATE TYPE mood AS ENUM ('Sad')",

@@ -156,6 +156,7 @@ def test_serializable_transactions_that_create_tables_at_once_neither_fail_nor_a
     assert (heard, happened(watched)) == ([], []), "they join by reconcile_tables"
 
 
+@pytest.mark.long
 def test_a_wildcard_means_here_what_it_means_in_the_configuration(database: Callable[..., ConnectionInfo]) -> None:
     letters = st.text(alphabet="ab*?[]!-^\\.(){}|$+é_ \n'\"", max_size=8)
     with connect(database(), application="test", autocommit=True) as connection:

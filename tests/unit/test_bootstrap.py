@@ -287,6 +287,7 @@ def test_an_installer_that_outlives_its_killed_parent_keeps_the_next_one_waiting
     assert (tmp_path / "ended").exists()
 
 
+@pytest.mark.long
 def test_a_package_that_cannot_be_had_fails_with_a_remedy(checkout: Path, tmp_path: Path) -> None:
     fake(tmp_path / "tools", "uv", "exit 1")
     with (checkout / "requirements.lock").open("a") as lock:
@@ -369,6 +370,7 @@ def test_the_tests_get_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.pop()[-1] == "-x" and run == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("given", [["--version"], ["version"], ["--yes", "version"]])
 def test_the_version_needs_no_installation(checkout: Path, given: list[str]) -> None:
     """Neither with the servers of this folder nor with the library alone."""
@@ -391,6 +393,7 @@ def test_help_is_a_word_and_an_option(checkout: Path, given: list[str], capsys: 
     assert capsys.readouterr().out.startswith("usage: ./sluice" + (" add" if "add" in given else ""))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
 def test_a_checkout_that_cannot_be_written_has_its_packages_in_the_state_folder(checkout: Path) -> None:
     """The modes of folders keep `nobody` out, as a read-only file system keeps everybody out."""
@@ -478,6 +481,7 @@ def test_tests_see_no_setting_that_leads_to_real_servers(tmp_path: Path) -> None
     assert seen["AIRFLOW_HOME"].startswith(str(tmp_path))
 
 
+@pytest.mark.long
 def test_a_test_that_hangs_ends_the_run_and_shows_where(tmp_path: Path) -> None:
     (tmp_path / "test_hangs.py").write_text("import time\n\n\ndef test_waits():\n    time.sleep(600)\n")
     for processes in ("0", "1"):

@@ -39,6 +39,7 @@ def test_holds_to_the_compose_specification() -> None:
     assert specification_errors(COMPOSE) == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -428,6 +428,7 @@ def test_a_mistake_in_plugins_xml_is_reported(folder: Path, text: str, told: str
     assert any(line.startswith(told) for line in found), found
 
 
+@pytest.mark.long
 def test_aliases_that_multiply_are_refused_quickly(folder: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -435,6 +436,7 @@ def test_aliases_that_multiply_are_refused_quickly(folder: Path) -> None:
     assert "stands for far too many values; use fewer aliases" in mistakes(folder)[0]
 
 
+@pytest.mark.long
 def test_bottomless_nesting_is_refused(folder: Path) -> None:
     (folder / "A.yaml").write_text("a: " + "[" * 20_000)
     assert "is nested far too deep" in mistakes(folder)[0]

@@ -117,6 +117,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "rules", [(NEWEST, NEWEST), (MASTER, SLAVE), (EXIT, EXIT)], ids=["newest", "one prevails", "exit"]
 )

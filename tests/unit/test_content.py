@@ -58,6 +58,7 @@ def test_a_row_reads_back_as_it_was_written(row: list[tuple[str, str | None]]) -
     assert content.parse(written) == row and not content.is_partial(written)
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(NAMES, st.data())
 def test_columns_that_were_unchanged_are_filled_in_and_nothing_else(names: list[str], data: st.DataObject) -> None:
@@ -70,6 +71,7 @@ def test_columns_that_were_unchanged_are_filled_in_and_nothing_else(names: list[
     assert content.is_partial(partial) is (len(known) < len(names))
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(NAMES, st.data())
 def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject) -> None:
@@ -81,6 +83,7 @@ def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject)
         assert list(arrow.row(texts[0].as_py())) == names
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(NAMES, st.data())
 def test_old_images_are_the_new_row_under_the_old_values(names: list[str], data: st.DataObject) -> None:

@@ -38,6 +38,7 @@ def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[Server]:
     made.stop()
 
 
+@pytest.mark.one_in(2)
 def test_a_server_starts_once_survives_a_crash_and_stops(server: Server) -> None:
     server.start(die_with_parent=True)
     first = server.process()

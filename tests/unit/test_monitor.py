@@ -304,6 +304,7 @@ def many(count: int) -> tuple[Survey, Known]:
     return survey(*masters), Known(slaves=slaves)
 
 
+@pytest.mark.long
 def test_the_work_of_a_page_grows_with_its_slaves_and_no_faster() -> None:
     """Ten times the slaves execute about ten times the lines of Python."""
 

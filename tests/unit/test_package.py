@@ -90,6 +90,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.long
 def test_its_code_finds_its_files_beside_itself_and_its_state_in_airflows_home(installed: Path, tmp_path: Path) -> None:
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "AIRFLOW_"))}
     variables |= {"PYTHONPATH": str(installed), "AIRFLOW_HOME": str(tmp_path / "airflow")}
@@ -139,6 +140,7 @@ def test_each_range_begins_at_the_release_that_was_tested() -> None:
         assert f"{tested}.".startswith(f"{begin}."), f"{each} begins before {tested}: no test has run on that"
 
 
+@pytest.mark.long
 def test_it_asks_for_what_it_imports_and_for_no_driver_test_or_server_that_an_extra_has() -> None:
     packages = {group: {canonicalize_name(each.name) for each in each_group} for group, each_group in ranges().items()}
     known = {*sys.stdlib_module_names, "sluice", "sluice_plugin", "spark_jobs"}

@@ -26,6 +26,7 @@ def test_every_release_from_the_oldest_to_the_newest_can_be_had() -> None:
     assert all(archive.version.startswith(f"{release}.") for release, archive in ARCHIVES.items())
 
 
+@pytest.mark.long
 def test_one_of_several_processes_fetches_and_all_find_the_complete_archive(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FETCH, str(tmp_path), str(OLDEST)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
@@ -40,6 +41,7 @@ def test_one_of_several_processes_fetches_and_all_find_the_complete_archive(tmp_
     assert f" {OLDEST}." in shown
 
 
+@pytest.mark.long
 def test_another_archive_than_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(ARCHIVES[OLDEST], sha512=ARCHIVES[OLDEST + 1].sha512)
     monkeypatch.setattr(postgres_releases, "CACHE", tmp_path)

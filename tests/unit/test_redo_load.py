@@ -204,6 +204,7 @@ def loaded(root: Path, seed: int, **options: bool) -> Model:
     return model
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(30))
 @given(seed=st.integers(0, 2**32))
 def test_a_slave_that_is_loaded_beside_a_stream_of_redo_becomes_the_master(seed: int) -> None:

@@ -79,6 +79,7 @@ def expected(threads: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(60))
 @given(threads=histories(), data=st.data())
 def test_each_transaction_is_merged_once_and_in_order_whatever_the_timing(

@@ -10,6 +10,7 @@ from tests.examples import examples
 from tests.unit.redo_output import ONE, TWO
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(100))
 @given(data=st.data())
 def test_eight_threads_are_released_in_order(data: st.DataObject) -> None:

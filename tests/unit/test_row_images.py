@@ -30,6 +30,7 @@ def parts(changes: Any) -> list[Any]:
     return [changes.columns, changes.key, changes.compared, *(table.to_pydict() for table in tables)]
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(STEPS, st.sampled_from([("a",), ("b", "a"), ()]), st.booleans())
 def test_net_changes_are_the_same(steps: list[Any], key: tuple[str, ...], before: bool) -> None:

@@ -98,6 +98,7 @@ def test_a_line_reads_back_as_it_was_written(line: Header | TableDefinition | Ch
     assert parse(written) == line
 
 
+@pytest.mark.long
 @given(definitions())
 def test_a_definition_has_one_meaning_as_text_of_an_item(found: TableDefinition) -> None:
     assert table_definition.parse(format_definition(found)) == found

@@ -72,6 +72,7 @@ def test_any_name_of_a_table_survives_a_list_with_commas(pairs: list[tuple[str, 
     assert tables_of(",".join(tables)) == tables
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(names, names), min_size=1, max_size=5))
 def test_a_remedy_names_every_table_whatever_its_name(pairs: list[tuple[str, str]]) -> None:
     import shlex

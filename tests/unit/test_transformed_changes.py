@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,7 @@ def alike(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
     return sorted(map(repr, one)) == sorted(map(repr, other))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(DICE, WHERES, CHANGES, EXITS)
 def test_the_slave_is_the_transformed_master_after_any_history(

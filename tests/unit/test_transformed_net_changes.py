@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def fits(net: NetChanges, change: dict[str, Any], row: Row) -> None:
             assert row[name] == change.get(f"b{number}", change.get(f"c{number}"))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(90), deadline=None)
 @given(DICE, WHERES, CHANGES, EXITS, st.booleans())
 def test_any_window_leads_from_the_slaves_state_to_the_next(

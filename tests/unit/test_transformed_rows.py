@@ -33,6 +33,7 @@ def cut(text: bytes, places: list[int]) -> Iterator[bytes]:
     yield text[begin:]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=8), st.lists(st.integers(0, 10_000), max_size=5))
 def test_rows_arrive_as_they_are_wherever_their_pieces_are_cut(
@@ -77,6 +78,7 @@ def test_a_table_of_one_column_keeps_its_rows_of_nothing() -> None:
     assert parsed(b"".join(row_stream.TransformedRows([text], ["a"], transform))) == [[None], [""], ["x"], [None]]
 
 
+@pytest.mark.long
 def test_a_large_value_passes_and_an_empty_piece_stays_one() -> None:
     transform = bound(shape(a="text", n="integer"), "n = 1")
     text = written(["a", "n"], [["x" * (5 * csv_rows.PIECE_BYTES), "1"], ["y", "2"]])

@@ -29,6 +29,7 @@ def test_a_bound_lies_above_the_share_that_was_seen(checked: int, data: st.DataO
     assert wrong / checked <= upper_bound(checked, wrong) <= 1.0
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60))
 @given(st.integers(1, 80), st.floats(0.0005, 0.9995))
 def test_the_true_share_lies_above_the_bound_in_five_of_a_hundred_samples_at_most(checked: int, share: float) -> None:

@@ -92,6 +92,7 @@ def test_a_master_and_its_slaves_of_version_1_go_on_where_they_were(
     assert resources.install(rig.master, rig.pair.prefix, "public").files == ()
 
 
+@pytest.mark.long
 def test_statements_between_the_upgrade_and_the_next_comparison_succeed_and_are_captured(
     database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path
 ) -> None:

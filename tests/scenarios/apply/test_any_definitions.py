@@ -14,6 +14,7 @@ from tests.rig.any_definitions import HUNDRED, History, play, seeds
 from tests.rig.rig import Rig
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("event_triggers", [False, True], ids=["by comparison", "event triggers"])
 @pytest.mark.parametrize("first", [None, *HUNDRED])
 def test_any_history_of_definitions_ends_equal(

@@ -45,6 +45,7 @@ def test_changes_arrive(rig: Callable[..., Rig]) -> None:
         assert pair.checkpoint.changes > 150
 
 
+@pytest.mark.long
 def test_a_large_window_is_staged_and_merged(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 40000) g")
@@ -59,6 +60,7 @@ def test_a_large_window_is_staged_and_merged(rig: Callable[..., Rig]) -> None:
     assert left == (0,), "stage tables are dropped"
 
 
+@pytest.mark.long
 def test_a_window_of_a_hundredth_of_a_table_finds_its_rows_by_their_key(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     with pair.apply() as running:
@@ -87,6 +89,7 @@ def test_a_window_of_a_hundredth_of_a_table_finds_its_rows_by_their_key(rig: Cal
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_window_larger_than_the_limit_goes_in_slices(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, batch=25_000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 60000) g")
@@ -224,6 +227,7 @@ def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> Non
     assert past.changed.keys() == {"public.account", "public.history"}
 
 
+@pytest.mark.long
 def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     before = pair.checkpoint.position
@@ -245,6 +249,7 @@ def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[...,
     assert "older than it has been" in pair.checkpoint.message
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("unseen", ["all of it", "a part"])
 def test_a_running_apply_of_a_dropped_slave_skips_no_change(rig: Callable[..., Rig], unseen: str) -> None:
     pair = rig(TABLES)
@@ -277,6 +282,7 @@ class Counting(ThreadExecutor):
         return super().map(task, parts, what)
 
 
+@pytest.mark.long
 def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, stage=500)
     running = pair.apply()
@@ -315,6 +321,7 @@ class Frozen(ThreadExecutor):
         self.cancelled.set()
 
 
+@pytest.mark.long
 def test_an_apply_that_waits_for_spark_reports_it_and_can_be_stopped(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
@@ -329,6 +336,7 @@ def test_an_apply_that_waits_for_spark_reports_it_and_can_be_stopped(rig: Callab
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_while_spark_is_stuck_the_apply_takes_a_large_window_itself(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def answered(rig: Rig, id_: int) -> Broadcast:
     return broadcast.await_answers(rig.replication, rig.master_info, id_, 60)
 
 
+@pytest.mark.long
 def test_a_slave_answers_what_the_master_did_while_rows_come(rig: Callable[..., Rig]) -> None:
     pair = asking(rig(TABLES))
     with pair.apply(), writing(pair):

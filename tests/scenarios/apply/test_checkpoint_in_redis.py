@@ -96,6 +96,7 @@ def test_the_position_goes_to_redis_and_not_to_the_slave(kept: Callable[..., Rig
     assert pair.checkpoint.changes == 2, "nothing comes again after a clean stop"
 
 
+@pytest.mark.long
 def test_a_table_that_is_left_out_stays_so_when_its_new_name_comes_again(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE)
     for name in ("late", "gone"):
@@ -113,6 +114,7 @@ def test_a_table_that_is_left_out_stays_so_when_its_new_name_comes_again(kept: C
     assert pair.slave.execute("SELECT v FROM public.t").fetchall() == [("a",)]
 
 
+@pytest.mark.long
 def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE, interval=0.3)
     with pair.apply() as running:
@@ -124,7 +126,7 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
         pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)))
 
 
-@pytest.mark.one_in(15)
+@pytest.mark.long
 @pytest.mark.parametrize("shape", AGAIN)
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
     """Each time the checkpoint falls back by one transaction, by two, or to the first one."""
@@ -160,6 +162,7 @@ def test_changes_that_follow_come_with_those_that_come_again(kept: Callable[...,
     assert pair.checkpoint.changes == 9 + 9 + 4 + 2
 
 
+@pytest.mark.long
 def test_an_emptied_redis_costs_time_and_nothing_else(
     kept: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,6 +179,7 @@ def test_an_emptied_redis_costs_time_and_nothing_else(
     assert "Redis holds no checkpoint" in caplog.text
 
 
+@pytest.mark.long
 def test_an_emptied_redis_after_a_purge_has_lost_nothing(kept: Callable[..., Rig]) -> None:
     """ITEMS is purged behind the slave's own position: changes that may come again are kept."""
     pair = kept(TABLE)
@@ -201,6 +205,7 @@ def test_an_emptied_redis_after_a_purge_has_lost_nothing(kept: Callable[..., Rig
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_redis_dump_of_an_earlier_life_is_recognised_by_its_epoch(
     kept: Callable[..., Rig], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -255,6 +260,7 @@ def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: 
         server.stop()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lost", ["-eval", "-@all", "off"])
 def test_a_right_that_the_login_of_redis_loses_is_an_outage(
     lost: str, kept: Callable[..., Rig], tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -283,6 +289,7 @@ def test_a_right_that_the_login_of_redis_loses_is_an_outage(
         server.stop()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("epochs", [0, 1], ids=["within an epoch", "by an epoch"])
 def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     kept: Callable[..., Rig], epochs: int, caplog: pytest.LogCaptureFixture
@@ -339,6 +346,7 @@ def test_an_overtaken_apply_does_not_overwrite_its_successors_checkpoint(kept: C
     assert mine.read() is None
 
 
+@pytest.mark.long
 def test_definitions_never_come_again(kept: Callable[..., Rig]) -> None:
     """The slave's own position moves with them: names that are exchanged twice would end wrong."""
     pair = kept("CREATE TABLE public.t (id int PRIMARY KEY, a text, b text)")
@@ -361,6 +369,7 @@ def test_definitions_never_come_again(kept: Callable[..., Rig]) -> None:
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_slices_are_on_the_slave(kept: Callable[..., Rig]) -> None:
     """A reader learns from the slave that it is between two states of the master; no slice comes again."""
     pair = kept(TABLE, batch=21_000)
@@ -397,7 +406,7 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
         pair.await_that(lambda: not running.loop.mode.on)  # a moment later
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ["an old one came back", "Redis was emptied"])
 @pytest.mark.parametrize("decision", ["none", "dropped", "applied by force"])
 def test_a_decision_about_a_reject_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:
@@ -437,6 +446,7 @@ def test_a_decision_about_a_reject_stays(kept: Callable[..., Rig], decision: str
     assert [each.status for each in rejects.read(RejectStatus)] == statuses
 
 
+@pytest.mark.long
 def test_the_checkpoint_may_move_to_the_slave_and_back(
     kept: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:

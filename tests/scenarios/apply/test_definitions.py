@@ -85,7 +85,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(30)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("when", ["while applying", "before applying", "in a large window"])
 def test_a_change_of_definition_cuts_the_stream(rig: Callable[..., Rig], case: str, when: str) -> None:
@@ -113,6 +113,7 @@ def test_a_change_of_definition_cuts_the_stream(rig: Callable[..., Rig], case: s
         assert pair.tables(pair.master) == pair.tables(pair.slave)
 
 
+@pytest.mark.long
 def test_a_table_registered_within_a_large_window_is_made(rig: Callable[..., Rig]) -> None:
     pair = rig(KEYED)
     pair.master.execute("INSERT INTO public.t SELECT g, g, 'a' FROM generate_series(1, 21000) g")
@@ -135,6 +136,7 @@ def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Calla
         pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
 
 
+@pytest.mark.long
 def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -172,6 +174,7 @@ def _columns(pair: Rig, connection: object) -> list[str]:
     return [column.name for column in described or []]
 
 
+@pytest.mark.long
 def test_a_window_taken_again_after_its_definitions_were_rolled_back(rig: Callable[..., Rig]) -> None:
     """The first attempt alters a table and then fails; the second one must not use the definition that the first one
     saw."""

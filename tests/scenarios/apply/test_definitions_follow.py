@@ -162,6 +162,7 @@ class Killed(BaseException):
     """The process is killed."""
 
 
+@pytest.mark.long
 def test_a_definition_follows_as_soon_as_its_column_exists(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -318,6 +319,7 @@ def of_books(pair: Rig) -> list[set[Place]]:
     return [{one.place for one in of_master}, set(by_place(following.present(pair.slave, BOOKS)))]
 
 
+@pytest.mark.long
 def test_an_empty_master_first_and_all_that_a_migration_makes_later(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
     pair.prepare(first := pair.update("first"))
@@ -332,6 +334,7 @@ def test_an_empty_master_first_and_all_that_a_migration_makes_later(pair_of: Mak
         pair.assert_equal()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("indexes", "kinds"),
     [("keys", {"unique", "checks", "foreign_keys", "comments"}), ("none", {"checks", "comments"})],

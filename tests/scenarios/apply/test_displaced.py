@@ -34,6 +34,7 @@ def start(pair: Rig) -> None:
     assert pair.differences() == {}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("stage", [20_000, 1])
 def test_a_start_after_drift_repairs_both_rows(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture, stage: int
@@ -52,6 +53,7 @@ def test_a_start_after_drift_repairs_both_rows(
     assert "public.p, row id = '2' (it held a value that row id = '1' has)" in caplog.text
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [{"safe": True}, {"policy": "overwrite"}], ids=["safe_mode: true", "overwrite"])
 def test_no_row_is_lost_in_permanent_safe_mode(rig: Callable[..., Rig], options: dict[str, object]) -> None:
     pair = rig(TABLES, **options)
@@ -65,7 +67,7 @@ def test_no_row_is_lost_in_permanent_safe_mode(rig: Callable[..., Rig], options:
         assert pair.differences() == {}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "later",
     [
@@ -86,6 +88,7 @@ def test_later_changes_of_the_window_are_considered(rig: Callable[..., Rig], lat
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_rows_that_one_slice_displaces_come_back_with_a_later_one(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, safe=True, batch=2)
     start(pair)
@@ -121,6 +124,7 @@ def asked_by_force(pair: Rig) -> tuple[RejectStatus, str]:
     return found.status, found.answer or ""
 
 
+@pytest.mark.long
 def test_a_change_applied_by_force_takes_no_row_away(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, policy="reject")
     with set_aside(pair):
@@ -128,6 +132,7 @@ def test_a_change_applied_by_force_takes_no_row_away(rig: Callable[..., Rig]) ->
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_it_is_refused_if_foreign_keys_act_and_names_them(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, policy="reject", slave_role=True)
     with set_aside(pair):
@@ -138,6 +143,7 @@ def test_it_is_refused_if_foreign_keys_act_and_names_them(rig: Callable[..., Rig
         assert pair.differences() == before
 
 
+@pytest.mark.long
 def test_a_start_after_drift_stops_if_a_deletion_could_cascade(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, slave_role=True, interval=30.0)
     start(pair)
@@ -202,7 +208,7 @@ CREATE TABLE public.c (id int PRIMARY KEY, p int REFERENCES public.p ON DELETE C
 """
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.long
 @pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("column", ["id", "x"])
 def test_a_referred_row_with_an_identity_stops_the_apply(rig: Callable[..., Rig], column: str, safe: bool) -> None:
@@ -237,7 +243,7 @@ AT_THE_COMMIT = {
 EXCHANGE = "UPDATE public.p SET u = 9 - u WHERE id IN (4, 5)"
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("tables", AT_THE_COMMIT)
 def test_a_start_after_drift_that_only_the_commit_finds_repairs_all_rows(
@@ -258,6 +264,7 @@ def test_a_start_after_drift_that_only_the_commit_finds_repairs_all_rows(
         assert pair.differences() == {}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("safe", [False, True])
 def test_a_slice_may_end_between_rows_that_exchange_a_value(rig: Callable[..., Rig], safe: bool) -> None:
     pair = rig(AT_THE_COMMIT["plain"], slave_role=True, safe=safe, batch=2)

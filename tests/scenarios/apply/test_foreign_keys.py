@@ -79,7 +79,7 @@ def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_interleaving_of_cascades_is_followed(
@@ -119,6 +119,7 @@ def play(link: psycopg.Connection[Any], statement: str, a: int, b: int) -> None:
         return
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("hand", "said"),
     [
@@ -144,6 +145,7 @@ ALONE = "ALTER TABLE public.c ADD CONSTRAINT alone FOREIGN KEY (p) REFERENCES pu
 LOOSE = "CREATE TABLE public.p (id int PRIMARY KEY); CREATE TABLE public.c (id int PRIMARY KEY, p int)"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("when", ["before the start", "while it runs"])
 def test_a_foreign_key_that_only_the_slave_has_deletes_no_row(rig: Callable[..., Rig], when: str) -> None:
     pair = rig(LOOSE, slave_role=True)

@@ -45,6 +45,7 @@ def expect_left_out(rig: Rig) -> None:
     rig.assert_equal([ORDERS])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("staged", [False, True], ids=["in the driver", "by executors"])
 def test_a_row_above_the_limit_leaves_its_table_out_and_others_go_on(staged: bool, rig: Callable[..., Rig]) -> None:
     pair = small(rig(TABLES, stage=20 if staged else 20_000))
@@ -65,6 +66,7 @@ def test_a_row_above_the_limit_leaves_its_table_out_and_others_go_on(staged: boo
     expect_left_out(pair)
 
 
+@pytest.mark.long
 def test_old_and_new_contents_count_together(rig: Callable[..., Rig]) -> None:
     """An UPDATE and a DELETE carry what the row was."""
     pair = small(rig(TABLES), largest=5 * MB)

@@ -56,6 +56,7 @@ def leave_exit_point(pair: Rig) -> None:
     assert pair.checkpoint.safemode_exit is not None
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("what", ["claim", "clear_exit"])
 def test_a_crash_right_after_it_keeps_the_epoch_and_the_end_of_safe_mode(
     careless: Rig, slave: PostgresServer, what: str
@@ -83,6 +84,7 @@ def test_a_crash_right_after_it_keeps_the_epoch_and_the_end_of_safe_mode(
     assert (mine.safemode_exit is None) == (what == "clear_exit")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_the_mode_is_on_while_the_exit_point_goes(
     rig: Callable[..., Rig], kept: str, caplog: pytest.LogCaptureFixture

@@ -47,6 +47,7 @@ def filled(rig: Callable[..., Rig], **options: object) -> Rig:
     return pair
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [20_000, 100], ids=["by the apply process", "staged"])
 def test_every_table_gets_its_own_changes_and_a_touched_row_is_named(rig: Callable[..., Rig], stage: int) -> None:
     pair = filled(rig, stage=stage)

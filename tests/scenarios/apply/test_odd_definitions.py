@@ -232,6 +232,7 @@ def comparing(pair: Rig) -> None:
         pair.master.execute("SELECT public.demo_check_structure()")
 
 
+@pytest.mark.one_in(14)
 @pytest.mark.releases
 @pytest.mark.parametrize("told", [True, pytest.param(False, marks=pytest.mark.long)], ids=["triggers", "comparison"])
 @pytest.mark.parametrize("name", [*CASES, *(f"later: {name}" for name in sorted(LATER))])

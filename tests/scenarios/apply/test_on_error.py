@@ -75,6 +75,7 @@ def test_a_conflict_leaves_out_its_table_alone_and_a_load_mends_it(pair_of: Make
         pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_that_is_made_again_in_one_window_and_refused_is_left_out_alone(pair_of: MakePair) -> None:
     pair = normal(pair_of)
     pair.slave.execute(
@@ -100,6 +101,7 @@ def test_a_table_that_is_made_again_in_one_window_and_refused_is_left_out_alone(
         mend(pair)
 
 
+@pytest.mark.long
 def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of: MakePair) -> None:
     pair = normal(pair_of)
     pair.slave.execute("CREATE VIEW public.reads AS SELECT v FROM public.bad")
@@ -113,6 +115,7 @@ def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of
         mend(pair)
 
 
+@pytest.mark.long
 def test_a_label_that_the_account_may_not_add_leaves_out_its_table_alone(
     pair_of: MakePair, postgres: PostgresServer
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_label_that_the_account_may_not_add_leaves_out_its_table_alone(
         mend(pair)
 
 
+@pytest.mark.long
 def test_a_table_that_others_refer_to_is_left_out_alone_as_well(pair_of: MakePair) -> None:
     pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad")
     with pair.apply() as running:
@@ -149,6 +153,7 @@ def test_a_table_that_others_refer_to_is_left_out_alone_as_well(pair_of: MakePai
         mend(pair)
 
 
+@pytest.mark.long
 def test_where_foreign_keys_act_a_table_that_others_refer_to_stops_the_slave(pair_of: MakePair) -> None:
     pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad", role=True)
     with pytest.raises(NotIsolated, match=r"public\.good → public\.bad"), pair.apply() as running:
@@ -158,6 +163,7 @@ def test_where_foreign_keys_act_a_table_that_others_refer_to_stops_the_slave(pai
     assert not pair.checkpoint.tables.not_ready
 
 
+@pytest.mark.long
 def test_on_error_of_a_table_overrides_that_of_all(pair_of: MakePair) -> None:
     pair = normal(pair_of, by_table=True)
     with pair.apply() as running:
@@ -179,6 +185,7 @@ def test_by_default_a_definition_that_is_refused_leaves_out_its_table_alone(pair
         assert pair.state() is SlaveState.NORMAL
 
 
+@pytest.mark.long
 def test_a_new_table_that_the_slave_refuses_is_left_out_alone(pair_of: MakePair) -> None:
     pair = pair_of(interval=0.1)
     pair.begin("CREATE TABLE public.good (id int PRIMARY KEY, v text)")

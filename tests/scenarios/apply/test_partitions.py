@@ -55,7 +55,7 @@ CASES: dict[str, list[str]] = {
 UNSEEN = "detached, changed and attached"
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(18)
 @pytest.mark.parametrize(
     ("case", "told"),
     [
@@ -104,7 +104,7 @@ IN_SLICES = [
 ]
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("case", IN_SLICES)
 def test_a_partition_that_is_made_again_stops_no_window_in_slices(rig: Callable[..., Rig], case: str) -> None:
     how, ends, compared = case.split(", ")

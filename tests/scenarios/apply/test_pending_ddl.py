@@ -103,7 +103,7 @@ def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: i
     return pair
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.long
 @pytest.mark.parametrize("strikes", ["before each commit", "after each commit"], indirect=True)
 @pytest.mark.parametrize("case", [*CASES, "in layers"])
 def test_the_slave_ends_equal_wherever_the_apply_ends(rig: Callable[..., Rig], strikes: Strikes, case: str) -> None:
@@ -116,6 +116,7 @@ def test_the_slave_ends_equal_wherever_the_apply_ends(rig: Callable[..., Rig], s
     assert strikes.hit["_try"] and (case == "a table is truncated" or strikes.hit["_change_definition"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strikes", ["after each commit"], indirect=True)
 def test_a_large_window_before_a_change_of_definition_is_staged(rig: Callable[..., Rig], strikes: Strikes) -> None:
     pair = waiting(rig, *LAYERED, rows=200, stage=50, batch=100)
@@ -125,6 +126,7 @@ def test_a_large_window_before_a_change_of_definition_is_staged(rig: Callable[..
     assert strikes.hit["_change_definition"] and strikes.hit["_try"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_until_a_change_of_definition_is_done_the_slave_is_catching_up(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, kept: str

@@ -76,6 +76,7 @@ def test_a_new_policy_is_in_force_without_a_restart(rig: Callable[..., Rig]) -> 
     assert pair.slave.execute("SELECT count(*) FROM public.demo_rejects").fetchone() == (1,)
 
 
+@pytest.mark.long
 def test_nothing_is_lost_while_the_file_changes_again_and_again(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with applying(pair):
@@ -92,6 +93,7 @@ def test_nothing_is_lost_while_the_file_changes_again_and_again(rig: Callable[..
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_unrelated_changes_of_the_file_do_not_restart_the_apply(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with applying(pair):
@@ -106,6 +108,7 @@ def test_unrelated_changes_of_the_file_do_not_restart_the_apply(rig: Callable[..
         assert pair.checkpoint.epoch == epoch
 
 
+@pytest.mark.long
 def test_a_broken_file_changes_nothing_and_is_reported(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with applying(pair):
@@ -147,6 +150,7 @@ def edited_again_and_again(pair: Rig, turns: int, running: Callable[[], bool]) -
             assert running()
 
 
+@pytest.mark.long
 def test_only_one_of_two_applies_works_when_the_file_changes(rig: Callable[..., Rig]) -> None:
     pair = rig(KEYLESS)
     with applying(pair) as one:
@@ -160,6 +164,7 @@ def test_only_one_of_two_applies_works_when_the_file_changes(rig: Callable[..., 
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_an_apply_that_waited_takes_over_while_the_other_begins_anew(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:

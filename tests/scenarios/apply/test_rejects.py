@@ -66,6 +66,7 @@ def filled(rig: Callable[..., Rig], **options: Any) -> Rig:
     return pair
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_reject_has_the_expected_row_and_the_slaves(rig: Callable[..., Rig], staged: bool) -> None:
     pair = filled(rig, stage=1 if staged else 20_000)
@@ -193,6 +194,7 @@ def test_a_request_made_before_the_apply_starts_is_carried_out(rig: Callable[...
     assert pair.differences() == {}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("force", [True, False])
 def test_rejects_of_another_policy_can_still_be_settled(rig: Callable[..., Rig], force: bool) -> None:
     pair = filled(rig)
@@ -208,6 +210,7 @@ def test_rejects_of_another_policy_can_still_be_settled(rig: Callable[..., Rig],
     assert ("(1,a,11)" if force else "(1,mine,1)") in rows(pair)
 
 
+@pytest.mark.long
 def test_an_outage_makes_no_reject(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
@@ -225,6 +228,7 @@ def test_an_outage_makes_no_reject(rig: Callable[..., Rig]) -> None:
     assert rejects(pair) == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 def test_drift_that_only_the_commit_finds_is_named(rig: Callable[..., Rig], policy: str) -> None:
     pair = rig(
@@ -260,7 +264,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("by", REFUSALS)

@@ -10,6 +10,7 @@ from tests.rig.rig import Rig
 TABLES = "CREATE TABLE public.m (id int PRIMARY KEY, n int NOT NULL, q int, note text)"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "statements",
     [

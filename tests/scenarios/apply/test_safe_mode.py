@@ -33,7 +33,7 @@ def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
     return [*places, here()]
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.long
 @pytest.mark.parametrize("shape", AGAIN)
 def test_applied_changes_come_again(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables)
@@ -45,7 +45,7 @@ def test_applied_changes_come_again(rig: Callable[..., Rig], shape: str) -> None
         assert pair.differences() == {}
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.long
 @pytest.mark.parametrize("shape", AGAIN)
 def test_each_repetition_reaches_one_transaction_further(rig: Callable[..., Rig], shape: str) -> None:
     """After each transaction the checkpoint falls back by one, two, … and the window reaches one further."""

@@ -36,7 +36,7 @@ def cases(*windows: str) -> pytest.MarkDecorator:
     )
 
 
-@pytest.mark.one_in(14)
+@pytest.mark.one_in(154)
 @cases("one a transaction", "one", "one, staged")
 def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     staged = way == "one, staged"
@@ -59,7 +59,7 @@ def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str
         assert pair.differences() == {}
 
 
-@pytest.mark.one_in(14)
+@pytest.mark.one_in(98)
 @cases("one a transaction", "one")
 def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, safe=True)
@@ -75,7 +75,7 @@ def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str
         assert running.loop.mode.reason == "configured"
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [name for name in AGAIN if name in ORDINARY])
 def test_applied_changes_come_again_under_acting_foreign_keys(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=True)

@@ -19,7 +19,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(15)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
 def test_the_settings_of_the_slave_change_no_value(rig: Callable[..., Rig], setting: str, stage: int) -> None:

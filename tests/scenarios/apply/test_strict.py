@@ -26,7 +26,7 @@ def silent(pair: Rig, *statements: str) -> None:
         pair.slave.execute(statement.encode())
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("rows", [20, LARGE])
 @pytest.mark.parametrize(
     ("hand", "change", "said"),
@@ -161,7 +161,7 @@ def test_no_type_is_taken_for_drift(rig: Callable[..., Rig], rows: int) -> None:
     assert pair.slave.execute("SELECT DISTINCT mine FROM public.t WHERE id > 0").fetchall() == [("kept",)]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("type_", ["ci", "js", "ar", "p"])
 def test_a_change_between_equal_values_is_found(rig: Callable[..., Rig], type_: str) -> None:
     values = {"ci": "Ab", "js": "[1]", "ar": "{1}", "p": "(1,1)"}
@@ -254,6 +254,7 @@ MARK = ' type="unchanged"></col>'
 MARKS = (MARK, f'<col name="t"{MARK}', f"\x01{MARK}", "]]></col>")
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("rows", [1, 40])
 @pytest.mark.parametrize("options", [{"safe": True}, {"policy": "overwrite"}, {}], ids=["safe", "overwrite", "strict"])
 def test_texts_that_look_like_the_marks_of_the_queue_are_texts(

@@ -71,7 +71,7 @@ def run(pair: Rig, statements: list[str]) -> None:
         pair.master.execute(statement.encode())
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("mode", MODES)
 def test_changes_of_a_table_that_is_not_loaded_are_left_out(rig: Callable[..., Rig], mode: str) -> None:
     pair = rig(READY, **MODES[mode])
@@ -97,6 +97,7 @@ def test_changes_of_a_table_that_is_not_loaded_are_left_out(rig: Callable[..., R
     assert count.fetchone() == (True,)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_a_restart_and_an_empty_redis_do_not_make_it_ready(rig: Callable[..., Rig], kept: str) -> None:
     pair = rig(READY, kept=kept, interval=60.0)
@@ -146,6 +147,7 @@ def test_a_table_made_again_has_all_its_rows_in_the_stream_and_is_ready(rig: Cal
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_table_that_left_and_joins_again_is_left_out_and_its_rows_stay(rig: Callable[..., Rig]) -> None:
     pair = rig(READY, policy="reject")
     filled(pair)

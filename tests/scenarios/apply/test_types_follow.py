@@ -143,6 +143,7 @@ class AnyTypes:
                 self.run(f"UPDATE {table} SET c{at + 1} = {self.value(kinds[at])} WHERE id % 2 = 0")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 25))])
 def test_any_types_made_and_changed_later_follow(pair_of: MakePair, seed: int, told: bool) -> None:
@@ -206,6 +207,7 @@ def test_a_collation_made_later_follows_with_its_rules(pair_of: MakePair, postgr
         assert pair.slave.execute("SELECT w FROM public.tag WHERE name = 'A' AND w = 'X'").fetchone() == ("x",)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("of_slave", "reason"),
     [
@@ -228,6 +230,7 @@ def test_a_type_that_the_slave_has_otherwise_isolates_its_table(pair_of: MakePai
         pair.assert_equal([TableName("public", "good")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
 def test_attributes_exchange_their_names_in_two_tables_at_once(pair_of: MakePair, told: bool) -> None:
     pair = begun(pair_of)

@@ -98,7 +98,7 @@ def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transa
         assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(
     "operation", dict.fromkeys((*ALL_OPERATIONS, truncate, define, pour)), ids=lambda operation: operation.__name__
 )
@@ -126,6 +126,7 @@ def test_every_operation_works_and_changes_rows(server: PostgresServer, operatio
         assert changed > 0
 
 
+@pytest.mark.long
 def test_traffic_keeps_the_balances_and_leaves_nothing_behind(server: PostgresServer) -> None:
     running = traffic(server)
     running.start()
@@ -143,6 +144,7 @@ def test_traffic_keeps_the_balances_and_leaves_nothing_behind(server: PostgresSe
     assert changed is not None and changed[0] > 100
 
 
+@pytest.mark.long
 def test_traffic_and_heartbeat_go_on_after_the_master_was_killed(server: PostgresServer) -> None:
     running, heart = traffic(server), Heartbeat(server.info(DATABASE, OWNER))
     meter = LagMeter(server.info(DATABASE), heart.beats)

@@ -139,6 +139,7 @@ def test_a_killed_worker_is_followed_by_another_one(query: Query) -> None:
     assert query.asks() == "active" and query.state.begun != begun
 
 
+@pytest.mark.long
 def test_a_query_that_needs_a_person_ends_once_with_its_text(query: Query) -> None:
     rig = query.rig
     insert(rig, 1)

@@ -78,6 +78,7 @@ def test_a_python_worker_that_is_killed_costs_its_share_and_not_the_window(
     assert begun.exists()
 
 
+@pytest.mark.long
 def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(executor: SparkExecutor, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 

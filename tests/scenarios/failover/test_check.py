@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from sluice.airflow.steps_failover import brief, check
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.gate import ERROR, Gate
@@ -47,6 +49,7 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
     assert "primary key" not in text and "default " not in text, "what the load brought does not differ"
 
 
+@pytest.mark.long
 def test_obstacles_of_a_failover_are_named(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of(lines="\n  public.orders: {target: {schema: archive, name: select}}")
     Gate(shop.store, shop.replication.prefix, "dr1").close(ERROR, "apply", "a row differs")
@@ -58,6 +61,7 @@ def test_obstacles_of_a_failover_are_named(shop_of: Callable[..., Shop]) -> None
     assert "The slave's gate is closed: error (apply, " in text
 
 
+@pytest.mark.long
 def test_definitions_are_kept_for_when_the_master_is_gone(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     assert keep_definitions.body(shop.work("check")) == "kept on dr1"

@@ -123,6 +123,7 @@ def test_a_master_that_is_written_to_all_the_same_does_not_lose_it(shop_of: Call
     shop.assert_equal()
 
 
+@pytest.mark.long
 def test_a_slave_that_differs_does_not_take_over(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with shop.applying():

@@ -56,6 +56,7 @@ def test_a_change_that_the_slave_shows_survives_when_the_master_loses_its_power(
     assert rig.rows(rig.slave, rig.tables(rig.slave)[0]) == ["(1,2,3)"]
 
 
+@pytest.mark.long
 def test_a_transaction_id_that_the_slave_went_by_is_not_given_out_again(rig: Rig, servers: Servers) -> None:
     with rig.apply():
         rig.await_current()

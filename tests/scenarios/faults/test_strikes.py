@@ -54,6 +54,7 @@ def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers:
     assert next(turns) > 30
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("strike", [
     Strike(0.0, Fault.KILL_APPLY),
     Strike(0.0, Fault.FREEZE_APPLY),
@@ -96,6 +97,7 @@ def test_a_bad_connection_lasts_until_something_meets_it(servers: Servers, tmp_p
     assert next(turns) > 30
 
 
+@pytest.mark.long
 def test_a_limit_on_files_is_met_though_the_servers_log_is_larger(
     servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

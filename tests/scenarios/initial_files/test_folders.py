@@ -38,7 +38,7 @@ def test_an_access_to_s3_that_can_never_work_needs_a_person(values: dict[str, st
     assert "a secret" not in str(raised.value)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
 def test_a_file_is_read_as_it_was_written(location: tuple[Location, S3Access], key: bytes | None) -> None:
     carried = carried_at(location, key)
@@ -95,6 +95,7 @@ def test_a_file_that_was_not_finished_is_not_there(location: tuple[Location, S3A
         assert os.listdir(carried.location.path) == [INCOMPLETE], "nothing is left aside"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("size", [10, 9_000_000])
 def test_a_file_is_never_replaced(location: tuple[Location, S3Access], size: int) -> None:
     carried = carried_at(location)

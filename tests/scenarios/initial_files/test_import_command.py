@@ -71,6 +71,7 @@ def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(
     assert pair.blocks() == before
 
 
+@pytest.mark.long
 def test_the_command_needs_nothing_but_the_slave_and_the_folder(
     library: Path, pair_of: MakePair, tmp_path: Path
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_folder_is_found_by_a_path_from_here(
     assert f"{tmp_path}/gone: is no directory on this machine" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_command_says_what_is_wrong(
     pair_of: MakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ def zoo(pair_of: MakePair, tmp_path: Path) -> Rig:
     return pair
 
 
+@pytest.mark.long
 def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Rig, tmp_path: Path) -> None:
     update = zoo.update()
     carried, manifest = exported(zoo, update, location(tmp_path / "out"))
@@ -172,6 +173,7 @@ def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Rig, tm
     assert by_hand.execute("SELECT count(*) FROM public.by_hand").fetchone() == (5,)
 
 
+@pytest.mark.long
 def test_a_folder_is_what_the_documents_say(zoo: Rig, tmp_path: Path) -> None:
     carried, manifest = exported(zoo, zoo.update("u 1"), location(tmp_path / "out"))
     names = sorted(os.listdir(carried.location.path))
@@ -202,6 +204,7 @@ def test_a_kept_table_stays_readable_and_its_old_rows_are_deleted(pair_of: MakeP
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
     pair_of: MakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +241,7 @@ def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     update = pair.update()
@@ -268,7 +272,7 @@ def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakeP
         transfer_steps.examine(update, carried)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "places"),
     [
@@ -298,6 +302,7 @@ def test_random_bytes_flipped_in_every_file_are_found(
     assert transfer_steps.examine(update, carried) == manifest
 
 
+@pytest.mark.long
 def test_a_file_that_goes_bad_after_the_check_is_not_stored(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     update = pair.update()
@@ -334,6 +339,7 @@ def test_an_older_folder_is_not_taken_for_the_newer_one(pair_of: MakePair, tmp_p
     assert transfer_steps.left_to_import(update) == len(manifest.blocks)
 
 
+@pytest.mark.long
 def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     update = pair.update()

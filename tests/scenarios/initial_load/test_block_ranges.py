@@ -58,7 +58,7 @@ def with_options(pair: Rig, **options: object) -> Rig:
     return pair.with_options(initial=initial)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("tables", "ranges", "expected"), [
     (256, 256, (6, 4, 6)),
     (2, 256, (6, 2, 6)),
@@ -90,6 +90,7 @@ def test_tables_and_ranges_at_the_same_time_have_a_limit_each(
     assert seen.ranges >= min(2, ranges)
 
 
+@pytest.mark.long
 def test_the_size_of_blocks_goes_towards_the_target_time_for_each_table_by_itself(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=100, seconds=0.2)
     for name in ("quick", "slow"):
@@ -109,6 +110,7 @@ def test_the_size_of_blocks_goes_towards_the_target_time_for_each_table_by_itsel
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_the_master_reads_no_stored_block_again(pair_of: MakePair) -> None:
     rows = 12_000
     pair = pair_of(block_rows=300, seconds=0.05)
@@ -170,7 +172,7 @@ def test_the_master_reads_no_stored_block_again(pair_of: MakePair) -> None:
     pair.assert_equal()
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.long
 @pytest.mark.parametrize(("columns", "key", "make"), [
     ("a int, b text, c date, PRIMARY KEY (c, a, b)", "c, a, b", "g % 7, 'b' || g % 11, date '2024-01-01' + g"),
     ("id text PRIMARY KEY", "id", "chr(33 + g % 90) || g"),

@@ -174,6 +174,7 @@ def test_sessions_of_another_update_are_left_alone(shop: Rig) -> None:
                 link.execute("SELECT 1")
 
 
+@pytest.mark.long
 def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
     shop: Rig, redis_url: str, tmp_path: Path
 ) -> None:

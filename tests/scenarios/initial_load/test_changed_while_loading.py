@@ -113,6 +113,7 @@ def test_a_table_that_gets_another_key_while_all_is_loaded_is_left_out_alone(pai
         load_again(pair)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     ["DROP TABLE public.orders", pytest.param("ALTER TABLE public.orders RENAME TO o", marks=pytest.mark.long)],
@@ -201,6 +202,7 @@ def test_a_table_that_is_inconsistent_leaves_its_name_to_another_one(
     assert pair.state() is SlaveState.NORMAL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranged", [False, pytest.param(True, marks=pytest.mark.long)], ids=["whole", "a range"])
 def test_rejects_of_rows_that_are_loaded_again_are_settled(pair_of: MakePair, ranged: bool) -> None:
     pair = normal(pair_of, slave_options={"on_conflict": "reject"}, interval=0.1)

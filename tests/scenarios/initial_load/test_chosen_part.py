@@ -195,7 +195,7 @@ def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
     pair.assert_equal([TableName("public", name) for name in ("added", "heap", "notes", "scratch")])
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(("choice", "said"), [
     ({"tables": ["public.nowhere"]}, "'public.nowhere' is no replicated table; there are public.doomed"),
     ({"where": "id = 1"}, "choose rows of one table, and none is named under tables"),
@@ -235,6 +235,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.long
 def test_an_error_of_a_condition_shows_no_value_of_the_database(
     pair_of: MakePair, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -264,6 +265,7 @@ def test_an_error_of_a_condition_shows_no_value_of_the_database(
         connection.execute("UPDATE hr.secrets SET v = '1'")
 
 
+@pytest.mark.long
 def test_a_condition_is_sql_that_the_configuration_must_allow(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     strict = pair.with_options(initial=replace(pair.replication.initial, where=False))
@@ -286,6 +288,7 @@ def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) ->
         steps.begin(pair.update(tables=["public.orders"]), pair.store)
 
 
+@pytest.mark.long
 def test_a_part_of_a_table_that_is_cancelled_leaves_only_that_table_inconsistent(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     update = pair.update(tables=["public.orders"], key_to="4000")
@@ -306,6 +309,7 @@ def test_a_part_of_a_table_that_is_cancelled_leaves_only_that_table_inconsistent
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_that_a_table_differs_is_settled_by_a_load_of_all_of_it_and_not_of_a_part(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     part = pair.update("part", tables=["public.orders"], key_from="2000")

@@ -65,6 +65,7 @@ class Named(ThreadExecutor):
         return super().map(task, parts, what)
 
 
+@pytest.mark.long
 def test_a_loader_works_in_turns_each_named_after_the_block_that_it_begins_with(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ class Full(ThreadExecutor):
         return super().map(task, parts, what)
 
 
+@pytest.mark.long
 def test_a_load_that_gets_no_slot_says_so_on_the_slave_until_it_has_one(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_executors_that_were_never_let_in_need_a_person(by_a_role: Rig) -> None:
         load.load_through_outages(update, executor, threading.Event(), load.stores(update))
 
 
+@pytest.mark.long
 def test_steps_may_run_again_and_another_update_waits_its_turn(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
@@ -202,6 +205,7 @@ def test_steps_may_run_again_and_another_update_waits_its_turn(pair_of: MakePair
         pair.load(update)
 
 
+@pytest.mark.long
 def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
@@ -240,7 +244,7 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     assert settled == [("dropped", "initial update last")]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("state", list(SlaveState))
 def test_an_update_begins_from_each_state_or_says_what_to_do(pair_of: MakePair, state: SlaveState) -> None:
     pair = pair_of()
@@ -310,6 +314,7 @@ def test_rows_that_a_policy_hides_stop_the_load_instead_of_missing(pair_of: Make
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_many_small_tables_are_loaded_and_reported(pair_of: MakePair) -> None:
     pair = pair_of()
     for number in range(40):
@@ -322,6 +327,7 @@ def test_many_small_tables_are_loaded_and_reported(pair_of: MakePair) -> None:
     assert (found.stored_tables, found.rows) == (40, 120)
 
 
+@pytest.mark.long
 def test_progress_tells_each_table_from_statistics_while_it_loads(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=100, parallel=1)
     for name, rows in (("analysed", 2000), ("never", 2000), ("later", 50)):

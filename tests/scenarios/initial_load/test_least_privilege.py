@@ -156,6 +156,7 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
         assert uninstall.uninstall(master, update.prefix, "sluice")
 
 
+@pytest.mark.long
 def test_sequences_that_may_not_be_read_are_a_warning_with_the_grant(
     least: tuple[psycopg.Connection[Any], Rig], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -210,7 +210,7 @@ def labels(pair: Rig) -> list[list[tuple[str, list[str]]]]:
     return [connection.execute(query.encode()).fetchall() for connection in (pair.master, pair.slave)]
 
 
-@pytest.mark.one_in(60)
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["inconsistent", "left and came back"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: MakePair, change: str, how: str) -> None:
@@ -254,6 +254,7 @@ def test_labels_of_a_table_left_out_that_exchange_their_names_in_one_window_are_
         assert slave == master
 
 
+@pytest.mark.long
 def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
     pair_of: MakePair, postgres: PostgresServer
 ) -> None:
@@ -283,7 +284,7 @@ def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
         pair.assert_equal()
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change", ["labels", "a domain without its check", "a domain that may be null", "no check", "no unique constraint"]
 )

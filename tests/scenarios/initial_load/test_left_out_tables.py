@@ -99,6 +99,7 @@ def mend(pair: Rig, kind: str) -> None:
     pair.assert_equal()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_whole_load_goes_on_without_it(pair_of: MakePair, kind: str) -> None:
     pair = between(pair_of, kind)
@@ -114,6 +115,7 @@ def test_a_whole_load_goes_on_without_it(pair_of: MakePair, kind: str) -> None:
         mend(pair, kind)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", list(KINDS)[:3])
 def test_a_load_of_new_tables_goes_on_without_it(pair_of: MakePair, kind: str) -> None:
     pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
@@ -140,6 +142,7 @@ def test_a_load_of_new_tables_goes_on_without_it(pair_of: MakePair, kind: str) -
         mend(pair, kind)
 
 
+@pytest.mark.long
 def test_alone_it_is_told_in_the_states_too(pair_of: MakePair) -> None:
     kind = "an extension is in another schema"
     pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
@@ -168,6 +171,7 @@ def _alone(pair_of: MakePair, kind: str) -> Rig:
     return between(pair_of, kind)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", list(KINDS)[:2])
 @pytest.mark.parametrize("made", [_stopping, _alone], ids=["on_error: stop", "the only table"])
 def test_the_load_fails_where_nothing_could_go_on(
@@ -180,6 +184,7 @@ def test_the_load_fails_where_nothing_could_go_on(
         pair.prepare(pair.update("first"))
 
 
+@pytest.mark.long
 def test_steps_that_are_run_again_leave_out_the_same(pair_of: MakePair) -> None:
     kind = "a generated column names its own table"
     pair = between(pair_of, kind)

@@ -44,6 +44,7 @@ def loading(pair: Rig) -> Throttled:
     return load
 
 
+@pytest.mark.long
 def test_a_master_that_is_down_is_reported_and_awaited(
     pair_of: MakePair, server: Callable[[str], PostgresServer]
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_privilege_that_is_taken_away_ends_the_load_with_its_name(pair_of: Mak
         load.finish()
 
 
+@pytest.mark.long
 def test_an_account_that_may_no_longer_log_in_ends_the_load(
     pair_of: MakePair, server: Callable[[str], PostgresServer]
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_filled_table_joins_under_traffic_and_no_slave_stops(pair_of: MakePair
         dr2.assert_equal([TableName("public", "orders")])
 
 
+@pytest.mark.long
 def test_a_table_without_rows_is_there_from_its_first_row(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     with pair.apply():
@@ -117,6 +118,7 @@ def test_a_table_without_rows_is_there_from_its_first_row(pair_of: MakePair) -> 
         pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_that_a_wildcard_means_is_ready_on_every_slave_without_a_load(pair_of: MakePair) -> None:
     dr1 = normal_slave(pair_of)
     dr2 = normal_slave(pair_of, master=dr1.master_info, name="dr2", slave_options={"new_tables": "wait"})
@@ -190,7 +192,7 @@ def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
         pair.assert_equal()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize("emptied", [False, True], ids=["restarted", "restarted, Redis emptied"])
 def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
     pair_of: MakePair, emptied: bool
@@ -247,6 +249,7 @@ def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
     assert absent(pair) == []
 
 
+@pytest.mark.long
 def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     update = pair.update("again")
@@ -268,6 +271,7 @@ def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePa
         pair.assert_equal()
 
 
+@pytest.mark.long
 def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +296,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
         assert absent(pair) == [JOINING]
 
 
+@pytest.mark.long
 def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     filled(pair, COUPONS.name)
@@ -311,7 +316,7 @@ def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: Ma
     assert pair.state() is SlaveState.NORMAL and not pair.blocks()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
 def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
     pair = normal_slave(pair_of)

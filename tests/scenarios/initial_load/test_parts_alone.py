@@ -83,6 +83,7 @@ def one(pair: Rig, query: str) -> object:
     return row and row[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["public.orders", pytest.param("public.heap", marks=pytest.mark.long)])
 def test_while_a_block_is_read_other_tables_and_a_second_slave_go_on(pair_of: MakePair, table: str) -> None:
     pair = normal(pair_of)
@@ -138,7 +139,7 @@ def test_the_rest_of_a_table_goes_on_while_a_range_of_it_is_loaded(pair_of: Make
     ],
     ids=["emptied", "column added", "column dropped", "dropped"],
 )
-@pytest.mark.one_in(4)
+@pytest.mark.long
 def test_a_table_is_emptied_altered_or_dropped_while_a_range_of_it_is_loaded(
     pair_of: MakePair, statements: list[str]
 ) -> None:
@@ -301,6 +302,7 @@ def test_a_key_column_gets_another_name_where_nothing_tells_of_it_at_once(pair_o
         pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_foreign_key_to_a_table_that_is_loading_comes_when_both_are_ready(
     pair_of: MakePair, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -78,6 +78,7 @@ def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equ
     assert Gate(pair.store, update.prefix, "dr1").closures() == []
 
 
+@pytest.mark.long
 def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=50, seconds=0.02)
     make_shop(pair)
@@ -134,7 +135,7 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
     pair.assert_equal()
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.long
 @pytest.mark.parametrize("statement", [
     "TRUNCATE public.notes",
     "DROP TABLE public.notes",
@@ -178,6 +179,7 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_locks_give_way_to_the_application_and_come_back(
     pair_of: MakePair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +213,7 @@ def test_locks_give_way_to_the_application_and_come_back(
     holder.close()
 
 
+@pytest.mark.long
 def test_a_locked_block_lets_the_application_go_on_though_the_slave_takes_no_row(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=100_000, seconds=30, parallel=1)
     pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")

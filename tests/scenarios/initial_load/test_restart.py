@@ -117,6 +117,7 @@ def test_cut_connections_on_either_side_are_made_again(shop: Rig) -> None:
     assert cut
 
 
+@pytest.mark.long
 def test_a_loader_that_was_given_up_can_store_nothing(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.capture()
     update = shop.update()
@@ -197,6 +198,7 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Rig, monkeypat
     assert shop.slave.execute("SELECT count(*) FROM public.heap").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Rig) -> None:
     shop.capture()
     update = shop.update()
@@ -211,6 +213,7 @@ def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Rig)
     shop.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_that_is_gone_and_stays_planned_is_reported(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "OVERDUE", timedelta(seconds=1))
     shop.capture()
@@ -242,6 +245,7 @@ def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Rig) -> Non
     shop.assert_equal([TableName("public", "orders")])
 
 
+@pytest.mark.long
 def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=10, seconds=0.01)
     pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")

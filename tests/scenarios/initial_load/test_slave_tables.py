@@ -221,6 +221,7 @@ def test_refuse_means_no_table_may_be_there_but_those_this_update_made(pair_of: 
     pair.load(update)
 
 
+@pytest.mark.long
 def test_kept_tables_stay_readable_and_end_equal(pair_of: MakePair) -> None:
     pair = pair_of(policy="keep", block_rows=100)
     definition = {
@@ -334,6 +335,7 @@ INSERT INTO "Other Schema"."T" VALUES
 """
 
 
+@pytest.mark.long
 def test_collations_schemas_and_types_are_made_with_the_tables(pair_of: MakePair) -> None:
     pair = pair_of('"Other Schema".*')
     with connect(pair.master_info, application="test", autocommit=True) as connection:

@@ -118,6 +118,7 @@ def test_a_busy_master_pauses_the_load_until_it_is_calm(shop: Rig, name: str, ca
     assert load.message() == f"Initial update {load.update.update_id} is loading"
 
 
+@pytest.mark.long
 def test_a_load_waits_for_an_apply_that_is_far_behind(shop: Rig) -> None:
     load = begun(shop, apply_lag=0.5)
     load.await_message("the lag of the apply: ")
@@ -147,6 +148,7 @@ def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(s
         assert isinstance(lag, float) and lag < 60
 
 
+@pytest.mark.long
 def test_a_person_pauses_a_load_and_changes_its_limits_in_the_file(shop: Rig) -> None:
     load = begun(shop)
     load.await_more(0)
@@ -170,7 +172,7 @@ FROM public.demo_blocks WHERE state = 'stored' ORDER BY seconds
 """When each block was stored, by the slave's clock, and the rows until then."""
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limits", "allowed"), [({"rows_per_second": 1000}, 1000), ({"megabytes_per_second": 0.1}, 920)]
 )
@@ -211,6 +213,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.long
 def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     shop: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

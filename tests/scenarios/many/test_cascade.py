@@ -138,6 +138,7 @@ def test_a_cascade_that_begins_or_ends_makes_the_triggers_anew(net: Net) -> None
     assert not captured(4)
 
 
+@pytest.mark.long
 def test_two_masters_of_one_another_do_not_loop(net: Net) -> None:
     """Not even an initial update of one of them, which empties its tables, reaches the other one."""
     net.configure(AB, BA)

@@ -83,6 +83,7 @@ def test_the_master_is_read_once_for_three_slaves(three: Net, reads: Counter[str
         net.assert_equal("m", conn_id, "orders", "heap")
 
 
+@pytest.mark.long
 def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) -> None:
     net = three
     updates = prepared(net, "one", "two", "three")

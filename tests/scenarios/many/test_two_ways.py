@@ -131,6 +131,7 @@ def test_applications_that_write_to_both_sides_end_with_the_same_rows(net: Net, 
         assert [{row[0] for row in rows} for rows in decided] == [{"applied"}, {"dropped"}]
 
 
+@pytest.mark.long
 def test_the_second_direction_begins_without_a_load_while_the_first_master_is_written_to(net: Net) -> None:
     net.configure(FORTH.replace("RULE", NEWEST[0]), BACK.replace("RULE", NEWEST[1]))
     for side in ("a", "b"):
@@ -157,6 +158,7 @@ def test_the_second_direction_begins_without_a_load_while_the_first_master_is_wr
     net.assert_equal("a", "b", "t")
 
 
+@pytest.mark.long
 def test_rows_that_differ_are_mended_by_the_rule_in_both_directions(net: Net) -> None:
     two_ways(net, NEWEST)
     # What no trigger saw: as after a restore of one side.

@@ -105,6 +105,7 @@ def shop(
             connection.execute("DROP OWNED BY mariadb_shop; DROP ROLE mariadb_shop")
 
 
+@pytest.mark.long
 def test_add_makes_what_the_slave_lacks_and_remove_takes_it_back(shop: Shop, redis_url: str) -> None:
     administrators = ["--admin", "postgres", "--admin", "dr1=root"]
     printed = Told(yes=True)
@@ -149,6 +150,7 @@ def test_an_account_that_is_missing_beside_a_database_that_is_there_is_made(shop
         session.run("CREATE TABLE t (id int PRIMARY KEY)")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("password", ["", "of nobody"])
 def test_an_account_without_a_name_that_hides_the_new_one_is_named_with_its_remedy(shop: Shop, password: str) -> None:
     with shop.mariadb.connect() as admin, admin.cursor() as cursor:

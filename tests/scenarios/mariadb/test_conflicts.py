@@ -24,7 +24,7 @@ def begun(rig: Callable[..., Rig], tables: str = ITEMS, **options: object) -> Ri
     return pair
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("local", "change", "expected", "found"),
     [
@@ -56,6 +56,7 @@ def test_a_local_change_stops_the_apply_and_is_reported_with_key_column_and_both
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_change_that_does_not_fit_is_set_aside_and_the_rest_goes_on(rig: Callable[..., Rig]) -> None:
     pair = begun(rig, on_conflict="reject")
     with pair.apply() as running:
@@ -91,6 +92,7 @@ def test_overwrite_makes_rows_what_the_master_has(rig: Callable[..., Rig]) -> No
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_unique_values_and_keys_change_places_in_one_window(rig: Callable[..., Rig]) -> None:
     pair = begun(rig)
     swap = "UPDATE public.items SET code = CASE id WHEN 1 THEN 'c2' ELSE 'c1' END WHERE id IN (1, 2)"
@@ -107,6 +109,7 @@ def test_unique_values_and_keys_change_places_in_one_window(rig: Callable[..., R
         assert pair.rejects.open() == []
 
 
+@pytest.mark.long
 def test_the_example_of_the_safe_mode_comes_twice_to_the_same_end(rig: Callable[..., Rig]) -> None:
     """The example of TiDB DM's documentation: an INSERT, an UPDATE of a value, an UPDATE of the key."""
     table = "CREATE TABLE public.dummytbl (id int PRIMARY KEY, int_value int, str_value text)"
@@ -128,6 +131,7 @@ def test_the_example_of_the_safe_mode_comes_twice_to_the_same_end(rig: Callable[
     ]
 
 
+@pytest.mark.long
 def test_a_row_displaced_in_safe_mode_comes_back_as_the_master_has_it(rig: Callable[..., Rig]) -> None:
     pair = begun(rig)
     pair.slave.run("UPDATE items SET code = 'taken' WHERE id = 3")
@@ -137,6 +141,7 @@ def test_a_row_displaced_in_safe_mode_comes_back_as_the_master_has_it(rig: Calla
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_copies_of_rows_without_a_key_go_one_by_one(rig: Callable[..., Rig]) -> None:
     pair = begun(rig, "CREATE TABLE public.log (a int, b text); INSERT INTO public.log SELECT n % 3, NULL FROM "
                       "generate_series(1, 12) AS n")  # fmt: skip
@@ -149,6 +154,7 @@ def test_copies_of_rows_without_a_key_go_one_by_one(rig: Callable[..., Rig]) -> 
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_columns_that_only_the_slave_has_keep_their_values(rig: Callable[..., Rig]) -> None:
     pair = begun(rig)
     pair.slave.run("ALTER TABLE items ADD COLUMN own varchar(20)")
@@ -164,6 +170,7 @@ def test_columns_that_only_the_slave_has_keep_their_values(rig: Callable[..., Ri
     assert pair.slave.run("SELECT COUNT(*) FROM items WHERE own = 'kept'").fetchall() == [(20,)]
 
 
+@pytest.mark.long
 def test_large_windows_are_staged_by_executors(rig: Callable[..., Rig]) -> None:
     pair = rig(ITEMS, stage=100)
     pair.load()

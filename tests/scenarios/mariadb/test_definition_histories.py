@@ -187,6 +187,7 @@ class Definitions:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 9))])
 def test_any_history_of_definitions_ends_equal(rig: Callable[..., Rig], seed: int) -> None:
     pair = rig(

@@ -61,6 +61,7 @@ def test_definitions_are_followed_in_their_order_with_the_rows_around_them(rig: 
     assert pair.slave.run("SHOW TABLES LIKE 'notes'").fetchall() == []
 
 
+@pytest.mark.long
 def test_one_that_is_killed_before_any_statement_of_a_change_is_resumed(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_one_that_is_killed_before_any_statement_of_a_change_is_resumed(
     assert pair.rejects.open() == []
 
 
+@pytest.mark.long
 def test_a_change_that_does_not_say_what_a_domain_is_leaves_its_column_as_it_is(rig: Callable[..., Rig]) -> None:
     """Changes queued by an earlier release do not name domains."""
     pair = rig(
@@ -118,6 +120,7 @@ def test_a_change_that_does_not_say_what_a_domain_is_leaves_its_column_as_it_is(
     assert pair.slave_rows(pair.tables()[0]) == [(1, "2.50", 7)]
 
 
+@pytest.mark.long
 def test_a_column_that_would_lose_something_is_refused(rig: Callable[..., Rig]) -> None:
     pair = rig(NOTES)
     pair.load()
@@ -129,6 +132,7 @@ def test_a_column_that_would_lose_something_is_refused(rig: Callable[..., Rig]) 
         pair.await_current()
 
 
+@pytest.mark.long
 def test_a_dropped_partition_leaves_out_its_table_alone_where_the_configuration_says_so(
     rig: Callable[..., Rig],
 ) -> None:

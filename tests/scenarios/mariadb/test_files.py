@@ -33,6 +33,7 @@ FOREIGN_KEYS = (
 )
 
 
+@pytest.mark.long
 def test_files_carried_to_the_slaves_machine_are_checked_loaded_once_and_followed_by_what_changed(
     rig: Callable[..., Rig], tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_files_carried_to_the_slaves_machine_are_checked_loaded_once_and_followe
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("choice", "changed_here", "lacking"),
     [

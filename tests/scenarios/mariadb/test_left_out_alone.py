@@ -39,7 +39,7 @@ REFUSED = {
 """The slave's statements, the master's, and a part of the reason."""
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", REFUSED)
 def test_one_table_is_left_out_with_the_reason_and_the_other_goes_on(rig: Callable[..., Rig], kind: str) -> None:
     here, there, reason = REFUSED[kind]
@@ -54,6 +54,7 @@ def test_a_refused_definition_leaves_out_its_table_by_default(rig: Callable[...,
     left_out(begun(rig, TABLES), there, reason)
 
 
+@pytest.mark.long
 def test_a_table_that_cannot_be_created_keeps_no_other_from_being_made(rig: Callable[..., Rig]) -> None:
     pair = begun(rig, TABLES)
     with pair.apply() as running:

@@ -11,6 +11,7 @@ from tests.scenarios.mariadb.rig import Rig
 HOSTILE = 'CREATE TABLE public."{name}" ("{column}" varchar(30) PRIMARY KEY, "select" text, "`tick`" bytea)'
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("table", "why"),
     [
@@ -37,6 +38,7 @@ def test_no_table_of_the_servers_own_is_written_to(rig: Callable[..., Rig]) -> N
         pair.load()
 
 
+@pytest.mark.long
 def test_a_value_that_came_since_is_refused_by_the_apply_and_no_row_is_cut(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, at timestamptz)")
     pair.load()
@@ -47,6 +49,7 @@ def test_a_value_that_came_since_is_refused_by_the_apply_and_no_row_is_cut(rig: 
     assert pair.slave.run("SELECT * FROM t").fetchall() == []
 
 
+@pytest.mark.long
 def test_texts_that_a_servers_own_collation_takes_for_one_stay_different(rig: Callable[..., Rig]) -> None:
     keys = ["a", "A", "á", "a ", "a\u0001", "😀", "😁", "", " ", "ß", "ss"]
     pair = rig("CREATE TABLE public.t (k varchar(20) PRIMARY KEY, u text UNIQUE)")
@@ -62,6 +65,7 @@ def test_texts_that_a_servers_own_collation_takes_for_one_stay_different(rig: Ca
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_names_and_values_of_any_kind_travel(rig: Callable[..., Rig]) -> None:
     names = ["select", 'q"uo`te', "x" * 63, "Mixed Case", "percent%s", "semi;colon", "back\\slash", "dollar$`"]
     pair = rig("CREATE SCHEMA other")
@@ -95,6 +99,7 @@ def test_names_and_values_of_any_kind_travel(rig: Callable[..., Rig]) -> None:
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_tables_whose_names_differ_by_case_alone_are_two(rig: Callable[..., Rig]) -> None:
     pair = rig(
         'CREATE TABLE public."Items" (id int PRIMARY KEY, v text UNIQUE); '
@@ -109,6 +114,7 @@ def test_tables_whose_names_differ_by_case_alone_are_two(rig: Callable[..., Rig]
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_load_goes_on_while_the_master_is_written_to_and_again_in_part(rig: Callable[..., Rig]) -> None:
     pair = rig(
         "CREATE TABLE public.t (id int PRIMARY KEY, v text); CREATE TABLE public.o (id int PRIMARY KEY, v text); "

@@ -79,6 +79,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.long
 def test_what_fits_is_made_loaded_and_followed_also_where_texts_of_a_row_do_not_fit_into_one(
     rig: Callable[..., Rig],
 ) -> None:
@@ -176,6 +177,7 @@ def test_tables_without_a_key_are_refused_by_a_server_that_requires_one(
         assert checked() == ""
 
 
+@pytest.mark.long
 def test_all_but_tables_without_a_key_works_on_a_server_that_requires_one(
     rig: Callable[..., Rig], server_that_commits_to_disk: MariaDBServer
 ) -> None:
@@ -204,6 +206,7 @@ def test_a_load_of_nothing_else_says_the_same_before_it_changes_anything(rig: Ca
     assert not [name for (name,) in pair.slave.run("SHOW TABLES") if not name.startswith("demo_")]
 
 
+@pytest.mark.long
 def test_a_load_leaves_them_out_and_loads_all_others(rig: Callable[..., Rig]) -> None:
     pair = rig(f"{TOO_MUCH['case']}; {TOO_MUCH['blank']}; CREATE TABLE public.fine (id int PRIMARY KEY)")
     pair.master.execute("INSERT INTO public.fine VALUES (1)")

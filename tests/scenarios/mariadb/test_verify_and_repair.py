@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.verify.compare import compare
@@ -57,6 +59,7 @@ def test_damaged_rows_are_found_and_repaired_under_traffic(rig: Callable[..., Ri
         assert {looked_at(pair, table).outcome for table in found} == {Outcome.IDENTICAL}
 
 
+@pytest.mark.long
 def test_a_slave_whose_apply_does_not_run_is_compared_where_it_stands(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.load()

@@ -138,6 +138,7 @@ def test_a_master_restored_from_a_snapshot_makes_the_slave_inconsistent_though_i
     expect_inconsistent(rig)
 
 
+@pytest.mark.long
 def test_a_running_apply_notices_a_master_that_was_restored_during_an_outage(rig: Rig, server: PostgresServer) -> None:
     apply_until_current(rig)
     take_snapshot(server, rig)
@@ -172,6 +173,7 @@ def single(server: PostgresServer, database: str, script: str) -> None:
     assert done.returncode == 0 and b"ERROR" not in done.stderr, done.stderr.decode()
 
 
+@pytest.mark.long
 def test_a_snapshot_of_after_the_last_change_loses_nothing_though_transactions_of_others_are_gone(
     rig: Rig, server: PostgresServer
 ) -> None:
@@ -189,6 +191,7 @@ def test_a_snapshot_of_after_the_last_change_loses_nothing_though_transactions_o
     expect_goes_on(rig)
 
 
+@pytest.mark.long
 def test_a_snapshot_that_has_all_that_was_seen_is_no_loss(rig: Rig, server: PostgresServer) -> None:
     with rig.apply():
         insert(rig, 1, 5)
@@ -201,6 +204,7 @@ def test_a_snapshot_that_has_all_that_was_seen_is_no_loss(rig: Rig, server: Post
     expect_goes_on(rig)
 
 
+@pytest.mark.long
 def test_a_load_of_a_master_that_is_restored_meanwhile_is_not_believed(rig: Rig, server: PostgresServer) -> None:
     """Blocks were read behind the snapshot, and the start position lies before it."""
     insert(rig, 1, 300)
@@ -302,6 +306,7 @@ def run(
 # -- its database
 
 
+@pytest.mark.long
 def test_a_renamed_database_is_told_and_waited_for(rig: Rig, server: PostgresServer) -> None:
     apply_until_current(rig)
     name = rig.pair.master_info.database
@@ -322,6 +327,7 @@ def test_a_renamed_database_is_told_and_waited_for(rig: Rig, server: PostgresSer
     expect_goes_on(rig)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("copied_first", [True, False], ids=["copied before what was seen", "copied after"])
 def test_a_copy_by_template_in_the_place_of_the_master(
     copied_first: bool, rig: Rig, server: PostgresServer, request: pytest.FixtureRequest
@@ -357,6 +363,7 @@ def drop(server: PostgresServer, database: str) -> None:
         admin.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("same_cluster", [True, False], ids=["same cluster", "another cluster"])
 def test_a_dump_with_our_schema_in_it_that_lacks_what_was_seen(
     same_cluster: bool, rig: Rig, server: PostgresServer, database: Database
@@ -374,6 +381,7 @@ def test_a_dump_with_our_schema_in_it_that_lacks_what_was_seen(
     expect_inconsistent(rig, "restore of its files" if same_cluster else "another database cluster")
 
 
+@pytest.mark.long
 def test_a_dump_restored_into_another_cluster_is_another_history_though_it_has_all(
     rig: Rig, database: Database
 ) -> None:

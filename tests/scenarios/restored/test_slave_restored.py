@@ -96,6 +96,7 @@ def test_a_slave_restored_older_than_the_purge_is_inconsistent(made: Rig, copy: 
     assert made.state() is SlaveState.INCONSISTENT
 
 
+@pytest.mark.long
 def test_two_copies_of_one_slave_both_have_all_until_one_lacks_deleted_changes(
     made: Rig, copy: Copies, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def write(rig: Rig) -> None:
     sql("UPDATE public.t SET v = 'v' WHERE id = 91")
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "options",
     [
@@ -115,6 +116,7 @@ def test_a_row_of_which_only_a_part_is_known_is_not_made_up(
     assert made.differences() == {}
 
 
+@pytest.mark.long
 def test_after_a_restart_partial_changes_may_come_twice(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:

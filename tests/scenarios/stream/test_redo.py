@@ -127,6 +127,7 @@ def test_redo_of_two_threads_makes_the_slave_the_masters(
     assert made.checkpoint.changes == applied, "a second run has nothing to do"
 
 
+@pytest.mark.long
 def test_a_merge_that_is_killed_goes_on_and_nothing_comes_twice(tmp_path: Path, begun: Callable[..., Replay]) -> None:
     """The output grows, is cut off and written again; keyless rows would be there twice."""
     root, stream = tmp_path / "threads", tmp_path / "stream"

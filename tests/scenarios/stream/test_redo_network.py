@@ -154,7 +154,7 @@ def test_messages_in_one_piece_with_the_answer_do_not_wait_for_the_next_one(
             receiving.end()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_repeated_output_after_an_end_is_merged_once(
     how: signal.Signals, tmp_path: Path, running: Callable[[Receiver], Running]

@@ -297,6 +297,7 @@ def test_a_standby_takes_over_within_two_lease_times(
     assert 0 < stop.waited <= 2 * seconds
 
 
+@pytest.mark.long
 def test_each_thread_begins_with_its_own_log_whichever_comes_first(capture: Callable[..., Capture]) -> None:
     """The schema checkpoint names the log of one instance; a later log may be archived before it."""
     made = capture()
@@ -363,6 +364,7 @@ def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_master(
     capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +381,7 @@ def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_
         until(lambda: bool((status := made.status()) and status.unread == ""))
 
 
+@pytest.mark.long
 def test_with_all_threads_those_that_there_are_and_that_come_are_read(
     capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,6 +425,7 @@ def test_a_program_that_answers_no_more_is_ended_and_started(capture: Callable[.
     until(lambda: made.keys() == ["1", "2"])
 
 
+@pytest.mark.long
 def test_faults_of_a_program_are_reported(capture: Callable[..., Capture]) -> None:
     made = capture(threads="1")
     made.program = made.root / "none"
@@ -460,6 +464,7 @@ def test_ddl_is_passed_on_by_the_next_supervisor_where_the_last_one_was_killed_b
     until(lambda: made.keys() == ["1", "2", "3"])
 
 
+@pytest.mark.long
 def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[..., Capture]) -> None:
     made = capture()
     made.log(1, 1, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])

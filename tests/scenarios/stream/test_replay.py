@@ -81,6 +81,7 @@ def test_a_recorded_stream_makes_the_slave_equal(recorded: tuple[Rig, Path], rep
     assert made.differences() == {}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "options",
     [
@@ -105,6 +106,7 @@ def test_however_large_a_transaction_is_and_whatever_the_policy(
     assert made.checkpoint.state is SlaveState.NORMAL
 
 
+@pytest.mark.long
 def test_a_stream_that_grows_is_followed(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
@@ -172,6 +174,7 @@ def test_an_apply_that_is_killed_goes_on_and_nothing_comes_twice(
     assert made.checkpoint.changes == made.end.commit, "each change was applied once"
 
 
+@pytest.mark.long
 def test_after_a_restart_changes_may_come_twice(recorded: tuple[Rig, Path], replay: Callable[..., Replay]) -> None:
     """Safe mode lasts to where the stream ended at the start. At the very first start nothing can come twice."""
     master, folder = recorded
@@ -195,6 +198,7 @@ def test_after_a_restart_changes_may_come_twice(recorded: tuple[Rig, Path], repl
     assert made.differences() == {}
 
 
+@pytest.mark.long
 def test_a_local_row_with_the_same_unique_value_is_reported(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
@@ -218,6 +222,7 @@ def test_a_local_row_with_the_same_unique_value_is_reported(
     assert made.differences() == {}, "the row's next change says what it was"
 
 
+@pytest.mark.long
 def test_the_checkpoint_may_be_in_redis(rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]) -> None:
     keyed, folder = "CREATE TABLE public.t (id int PRIMARY KEY, u text UNIQUE)", tmp_path / "stream"
     master = rig(keyed)
@@ -233,6 +238,7 @@ def test_the_checkpoint_may_be_in_redis(rig: Callable[..., Rig], tmp_path: Path,
         assert made.differences() == {}
 
 
+@pytest.mark.long
 def test_a_damaged_line_stops_the_apply_and_loses_nothing(
     recorded: tuple[Rig, Path], replay: Callable[..., Replay]
 ) -> None:
@@ -250,6 +256,7 @@ def test_a_damaged_line_stops_the_apply_and_loses_nothing(
     assert made.differences() == {}
 
 
+@pytest.mark.long
 def test_a_stream_of_another_source_is_refused(
     recorded: tuple[Rig, Path], replay: Callable[..., Replay], tmp_path: Path
 ) -> None:
@@ -288,6 +295,7 @@ def test_a_recorder_notices_what_was_purged(rig: Callable[..., Rig], tmp_path: P
         recorder(master, folder).record_once()
 
 
+@pytest.mark.long
 def test_a_recorder_that_is_killed_before_its_first_commit_goes_on(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:

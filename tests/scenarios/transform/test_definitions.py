@@ -92,6 +92,7 @@ def test_an_excluded_column_under_a_new_name_stops_the_apply_and_both_names_let_
     assert names(here) == ["id", "b", "n"]
 
 
+@pytest.mark.long
 def test_columns_under_new_names_leave_out_their_table_alone_and_one_load_mends_it(shop: MakeShop) -> None:
     isolate = {"on_error": "isolate"}
     here = shop(f"{DDL} CREATE TABLE public.other (id int PRIMARY KEY);", TABLES, slave_options=isolate)
@@ -124,6 +125,7 @@ def test_columns_under_new_names_leave_out_their_table_alone_and_one_load_mends_
         assert "hunter" not in str(on_slave(here))
 
 
+@pytest.mark.long
 def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_on(shop: MakeShop) -> None:
     here = shop(DDL, TABLES)
     loaded(here)
@@ -148,6 +150,7 @@ def test_the_apply_names_a_dropped_column_that_an_expression_uses(shop: MakeShop
     assert "hunter" not in str(on_slave(here))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
@@ -241,6 +244,7 @@ def test_a_value_of_each_type_is_computed_alike_by_a_load_by_the_apply_and_by_a_
         assert here.slave.execute(b"SELECT nr, c0, t0 FROM public.zoo").fetchall() == [(2, False, "false!")]
 
 
+@pytest.mark.long
 def test_columns_that_are_configured_later_leave_out_their_table_alone_until_a_load_makes_it_anew(
     shop: MakeShop,
 ) -> None:

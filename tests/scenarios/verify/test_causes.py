@@ -40,6 +40,7 @@ def statuses(pair: Rig) -> list[tuple[str, RejectStatus]]:
     return [(reject.table.name, reject.status) for reject in found]
 
 
+@pytest.mark.long
 def test_rows_of_changes_that_were_set_aside_are_shown_so_and_their_repair_settles_these(pair: Rig) -> None:
     with pair.apply() as running:
         pair.await_normal_mode(running)
@@ -88,6 +89,7 @@ def test_without_a_key_the_rows_before_and_after_a_change_tell(pair: Rig) -> Non
         assert statuses(pair) == [("k", "dropped")]
 
 
+@pytest.mark.long
 def test_a_repair_that_is_refused_settles_nothing(pair: Rig) -> None:
     with pair.apply() as running:
         pair.await_normal_mode(running)

@@ -188,6 +188,7 @@ def test_a_policy_that_hides_rows_from_the_account_is_an_error_and_no_comparison
             look(pair, "t")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("side", ["master", "slave"])
 def test_a_table_emptied_after_the_position_is_compared_again_and_never_called_different(
     rig: Callable[..., Rig], side: str
@@ -209,6 +210,7 @@ CREATE TABLE public.low PARTITION OF public.t FOR VALUES FROM (0) TO (50);
 CREATE TABLE public.high PARTITION OF public.t FOR VALUES FROM (50) TO (200)"""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("tables", "statement"),
     [
@@ -307,6 +309,7 @@ def test_a_dead_comparison_leaves_no_snapshot(rig: Callable[..., Rig], monkeypat
         assert look(pair, "t").outcome is Outcome.IDENTICAL
 
 
+@pytest.mark.long
 def test_a_sample_finds_what_is_frequent_and_bounds_what_it_did_not_see(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     pair.master.execute(FILL.format(rows=20_000))
@@ -344,6 +347,7 @@ def test_values_that_changed_rows_are_a_difference(rig: Callable[..., Rig]) -> N
     assert finding.columns == {"a": 2, "b": 2, "c": 2, "d": 2}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("table", ["t", "Odd %t"])
 def test_md5_replaces_differing_server_hashes_and_the_report_says_so(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, table: str

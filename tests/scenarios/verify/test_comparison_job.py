@@ -124,6 +124,7 @@ TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 FILL = f"INSERT INTO public.t SELECT i, '{MARK.decode()}' || i FROM generate_series(1, 3000) i"
 
 
+@pytest.mark.long
 def test_no_row_passes_through_the_process_that_starts_a_comparison(
     rig: Callable[..., Rig], spark: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

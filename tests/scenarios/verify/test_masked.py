@@ -87,6 +87,7 @@ def verified(pair: Rig, table: str, action: Action) -> str:
     return f"{told}\n{page([told])}"
 
 
+@pytest.mark.long
 def test_conflicts_rejects_repairs_and_reports_show_no_masked_value(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:

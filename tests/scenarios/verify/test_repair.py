@@ -20,6 +20,7 @@ def mend(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
     return resync(pair.pair, store, name, CompareOptions(), Action.REPAIR, limit)
 
 
+@pytest.mark.long
 def test_rows_are_mended_under_traffic_in_blocks_between_them_and_at_both_ends(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     pair.master.execute(FILL.format(rows=20_000))
@@ -38,6 +39,7 @@ def test_rows_are_mended_under_traffic_in_blocks_between_them_and_at_both_ends(r
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_rows_the_applications_change_all_the_time_are_mended_exactly(rig: Callable[..., Rig]) -> None:
     pair = rig(T, compare=False, safe=True)
     pair.master.execute(FILL.format(rows=200))
@@ -70,6 +72,7 @@ def test_a_table_without_a_key_gets_the_copies_it_lacks_and_loses_those_too_many
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_repair_that_would_rewrite_a_table_asks_and_touches_nothing(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     with pair.apply():
@@ -106,6 +109,7 @@ def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(ri
         pair.await_current()
 
 
+@pytest.mark.long
 def test_unique_values_that_changed_places_are_mended_however_many_requests_that_takes(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +125,7 @@ def test_unique_values_that_changed_places_are_mended_however_many_requests_that
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[..., Rig]) -> None:
     pair = rig(
         "CREATE EXTENSION citext SCHEMA public; CREATE TABLE public.c (k public.citext PRIMARY KEY, n int);"
@@ -138,6 +143,7 @@ def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[...,
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_wider_types_of_the_slave_are_mended(rig: Callable[..., Rig]) -> None:
     tables = "CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2)); CREATE TABLE public.k (n numeric(10,2))"
     pair = rig(tables)

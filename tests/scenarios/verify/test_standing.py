@@ -54,6 +54,7 @@ def test_the_row_at_which_the_apply_stopped_is_found_and_nothing_that_only_waits
     assert finding.position == pair.checkpoint.position.text()  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 def test_rows_changed_by_hand_are_found_whether_changes_of_them_wait_or_not(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     pair.master.execute(FILL)
@@ -99,6 +100,7 @@ def test_a_table_without_a_key_is_compared_unless_changes_of_it_wait(rig: Callab
         look(pair, "k")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
@@ -136,6 +138,7 @@ def test_a_checkpoint_that_lags_behind_the_rows_is_not_believed(rig: Callable[..
         look(pair, "t")
 
 
+@pytest.mark.long
 def test_an_apply_that_was_stopped_goes_on_after_the_comparison(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     pair.master.execute(FILL)

@@ -41,6 +41,7 @@ def rig(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Rig:
     return made
 
 
+@pytest.mark.long
 def test_every_difference_is_found_and_mended(rig: Rig) -> None:
     with rig.apply():
         rig.master.execute(ROWS.encode())

@@ -194,6 +194,7 @@ def test_a_key_of_every_type_names_its_row(making: Making) -> None:
     assert not wrong
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.releases
 @pytest.mark.parametrize("method", list(Method))
 def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., ConnectionInfo], method: Method) -> None:
@@ -244,6 +245,7 @@ def test_a_table_of_many_rows_is_cut_into_blocks_by_a_key_of_every_type_that_has
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=NUMBERS, flip=st.integers(0, 63), cents=st.integers(-(10**14), 10**14), more=st.integers(-9, 9))
 def test_numbers_and_times_that_are_alike_bit_by_bit_have_other_digests(

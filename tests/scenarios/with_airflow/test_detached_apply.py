@@ -101,6 +101,7 @@ def test_a_query_that_spark_forgets_is_started_again_by_the_same_run(
     await_value(lambda: task_state(stack, run) == "deferred", 300)
 
 
+@pytest.mark.long
 def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, job = applying
     api = stack.airflow.api()
@@ -124,6 +125,7 @@ def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(
     assert running_id() == other.id
 
 
+@pytest.mark.long
 def test_the_jobs_output_is_in_the_task_log_without_passwords(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, _ = applying
     api = stack.airflow.api()

@@ -74,6 +74,7 @@ def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack
     ]
 
 
+@pytest.mark.long
 def test_another_machine_shows_the_status_over_the_api_alone(stack: Stack, tmp_path: Path) -> None:
     library = copied(tmp_path)
     passwords = tmp_path / "pgpass"

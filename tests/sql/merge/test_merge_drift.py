@@ -111,6 +111,7 @@ def test_a_trigger_that_swallows_rows_is_noticed(slave: Any, size: str) -> None:
 # Definitions that do not fit
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("type_", "value", "reason"),
     [

@@ -235,6 +235,7 @@ def test_a_key_beside_no_primary_key_and_no_index_on_the_slave(slave: Any, size:
     same(slave, history)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("images", [False, True])
 def test_a_table_of_1600_columns(slave: Any, size: str, images: bool) -> None:
     names = ["id", *(f"column {number}" for number in range(1, 1600))]
