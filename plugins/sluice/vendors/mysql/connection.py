@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, LiteralString
@@ -117,6 +118,21 @@ class MySQLSession(OwnTransactions):
         assert matched is not None
         return int(matched[1]), int(matched[2]), int(matched[3])
 
+    @cached_property
+    def folds_names(self) -> bool:
+        """Whether it keeps names of databases and tables in lower case."""
+        return bool(self._number_of("lower_case_table_names"))
+
+    @cached_property
+    def page_bytes(self) -> int:
+        """The size of a page of InnoDB."""
+        return self._number_of("innodb_page_size")
+
+    def _number_of(self, variable: str) -> int:
+        row = self.run(f"SELECT @@{variable}").fetchone()
+        assert row is not None
+        return int(row[0])
+
     @property
     def collation(self) -> str:
         """The collation that distinguishes all texts, and orders them by their bytes."""
@@ -149,9 +165,7 @@ class MySQLSession(OwnTransactions):
     @cached_property
     def _most(self) -> int:
         """The maximum length of a statement, in bytes."""
-        row = self.run("SELECT @@max_allowed_packet").fetchone()
-        assert row is not None
-        return int(row[0])
+        return self._number_of("max_allowed_packet")
 
     def read_schema(self, query: str, params: Mapping[str, object] | None = None) -> Result:
         """Runs a query of information_schema. Raises `Contended` if a definition keeps changing.
@@ -302,26 +316,56 @@ def connect(
     try:
         session.run(f"SET {', '.join(_settings(session, options))}")
         # Not by a variable: its name is another on MySQL, and on newer releases of MariaDB.
-        read_only = ", READ ONLY" if options.read_only else ""
-        session.run(f"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED{read_only}")
+        access = "READ ONLY" if options.read_only else "READ WRITE"
+        session.run(f"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, {access}")
+        if info.database != info.database.lower() and session.folds_names:
+            session.info = replace(info, database=info.database.lower())
     except BaseException:
         session.close()
         raise
     return session
 
 
+_OWN_SETTINGS = (
+    f"sql_mode = '{SQL_MODE}'",
+    "time_zone = '+00:00'",
+    "foreign_key_checks = 1",
+    "unique_checks = 1",
+    "net_read_timeout = 600",
+    "net_write_timeout = 600",
+    "wait_timeout = 28800",
+    "group_concat_max_len = 1048576",
+    # What would leave rows out of an answer, or refuse statements.
+    "sql_select_limit = 18446744073709551615",
+    "sql_big_selects = 1",
+    "sql_safe_updates = 0",
+    "sql_auto_is_null = 0",
+    "completion_type = 0",
+    # Warnings, which are counted and read.
+    "max_error_count = 64",
+    "sql_notes = 1",
+    "lc_messages = 'en_US'",
+)
+_OWN_SETTINGS_MARIADB = (
+    "check_constraint_checks = 1",
+    "idle_transaction_timeout = 0",
+    "idle_readonly_transaction_timeout = 0",
+    "idle_write_transaction_timeout = 0",
+    "alter_algorithm = 'DEFAULT'",
+    "sql_if_exists = 0",
+    "innodb_strict_mode = 1",
+    "old_mode = ''",
+)
+"""Whatever the server's defaults are, and its `init_connect`: most of them are silent about what they change."""
+
+
 def _settings(session: MySQLSession, options: SessionOptions) -> list[str]:
     waits = max(1, round(options.lock_seconds)) if options.lock_seconds is not None else None
     settings = [
-        f"sql_mode = '{SQL_MODE}'",
-        "time_zone = '+00:00'",
-        "foreign_key_checks = 1",
-        "unique_checks = 1",
+        *_OWN_SETTINGS,
+        *(_OWN_SETTINGS_MARIADB if session.mariadb else ()),
         f"innodb_lock_wait_timeout = {waits or LOCK_SECONDS}",
         f"lock_wait_timeout = {waits or DEFINITION_LOCK_SECONDS}",
-        "net_read_timeout = 600",
-        "net_write_timeout = 600",
-        "SESSION group_concat_max_len = 1048576",
         f"collation_connection = {session.collation}",
     ]
     if options.statement_seconds is not None:
@@ -329,8 +373,8 @@ def _settings(session: MySQLSession, options: SessionOptions) -> list[str]:
         settings.append(
             f"max_statement_time = {limit}" if session.mariadb else f"max_execution_time = {int(limit * 1000)}"
         )
-    elif session.mariadb:
-        settings.append("max_statement_time = 0")
+    else:
+        settings.append("max_statement_time = 0" if session.mariadb else "max_execution_time = 0")
     return settings
 
 

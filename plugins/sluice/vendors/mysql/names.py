@@ -42,6 +42,8 @@ def fault(session: MySQLSession, table: TableName) -> str | None:
             return f"a name of more than {LONGEST} characters, which no table has"
         if part.endswith(" ") or any(ord(letter) > 0xFFFF or letter == "\0" for letter in part):
             return "a name that ends with a blank, or has a character beyond U+FFFF, which no table has"
+        if session.folds_names and part != part.lower():
+            return "a name with capital letters, which a server with lower_case_table_names does not keep,"
         if _file_bytes(part) > LONGEST_FILE:
             return "a name with so many signs that the server's file of that name would have too long a name,"
     return None

@@ -59,12 +59,6 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
     for database, name, kind in session.read_schema(sql_files.render("mysql", "relations", names=condition), values):
         if kind != "BASE TABLE":
             faults[names.table_of(session, database, name)] = f"a {kind.lower()}"
-    folded: dict[tuple[str, str], TableName] = {}
-    row = session.run("SELECT @@lower_case_table_names").fetchone()
-    for table in tables if row and row[0] else ():
-        other = folded.setdefault((table.schema.lower(), table.name.lower()), table)
-        if other != table:
-            faults[table] = f"the same as {other} to the server, which folds the case of names,"
     faults |= {table: f"{fault}, so it cannot be" for table, fault in _texts_merged(session, tables).items()}
     return faults
 
@@ -164,6 +158,10 @@ def create_table(connection: Session, definition: TableDefinition, *, trusted: b
     """Makes an absent table with its key; the columns have types of this server. Nothing of the master's expressions
     is run: replicated values need no defaults."""
     session, table = native(connection), definition.table
+    if fault := names.fault(session, table):
+        refused = StatementFailed(f"{session.place}: {table} is {fault.rstrip(',')} on the slave")
+        refused.reason = f"it is {fault.rstrip(',')}"
+        raise refused
     if table.schema != names.HERE:
         session.run(f"CREATE DATABASE IF NOT EXISTS {quoted(table.schema)}")
     body = _body(session, definition.shape.columns, [column.name for column in definition.shape.key])
