@@ -111,11 +111,17 @@ class ApplyLoop:
             self.checkpoints = RedisCheckpointWriter(
                 self.sessions, self.gate, stored, pair.replication.apply.checkpoint_interval
             )
+        self.follower = DefinitionFollower(pair)
         self.applier = WindowApplier(
-            self.sessions, self.checkpoints, executor, self.lease.keep, self._pause, self._heartbeat
+            self.sessions,
+            self.checkpoints,
+            executor,
+            self.lease.keep,
+            self._pause,
+            self._heartbeat,
+            self.follower.away_from,
         )
         self.request_handler = RequestHandler(self.sessions, requests, self.checkpoints)
-        self.follower = DefinitionFollower(pair)
         self.definitions = DefinitionWatch(self.sessions, self.follower)
         self.answers = SlaveAnswers(self.sessions)
         self.checkpoint: Checkpoint | None = None

@@ -12,16 +12,17 @@ an index that was not finished is dropped and built again.
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 from sluice.apply.log_limiter import LogLimiter
 from sluice.configuration.options import Policy
 from sluice.control.blocks import BlockStore
 from sluice.control.definitions import DefinitionStore
-from sluice.database.errors import LockNotAvailable
+from sluice.database.errors import Contended, LockNotAvailable
 from sluice.database.following import Described, NotMade, OfMaster, by_place
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, reach, vendor_of
+from sluice.database.schema import Constraint
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
 from sluice.model import defined
@@ -87,6 +88,11 @@ class DefinitionFollower:
         self._altered = False
         self._doing = ""
         """The step that it does just now; empty while it waits."""
+        self._holding: tuple[frozenset[TableName], Session] | None = None
+        """The slave's tables whose locks it may have just now, and its session."""
+        self._avoided: frozenset[TableName] = frozenset()
+        """Tables of the slave that the apply locks."""
+        self._gave_way = False
         self._locked: set[TableName] = set()
         """Tables of the master whose definitions could not be read without waiting for a lock."""
         self._refused: dict[Defined, str] = {}
@@ -143,6 +149,26 @@ class DefinitionFollower:
                 self._passed = ticket
                 self._changed.notify_all()
 
+    @contextmanager
+    def away_from(self, tables: Collection[TableName]) -> Iterator[None]:
+        """Inside, it takes no locks of these tables of the slave, which the apply locks. A step that has such locks is
+        ended, and done again later: it may take hours, as an index waits for all transactions that began before it."""
+        if not tables:
+            yield
+            return
+        with self._changed:
+            self._avoided = frozenset(tables)
+            holding = self._holding
+            self._gave_way = holding is not None and bool(holding[0] & self._avoided)
+        try:
+            if holding is not None and self._gave_way:
+                log.info("%s: %s is left for later: the apply changes the table", self.pair, self._doing or "a step")
+                self._vendor.sessions.interrupt(holding[1])
+            yield
+        finally:
+            with self._changed:
+                self._avoided = frozenset()
+
     @property
     def activity(self) -> str:
         """What it does just now, and what it waits for, for people."""
@@ -172,7 +198,7 @@ class DefinitionFollower:
                 if self._ended.is_set():
                     return
                 states, loaded = self._states, self._loaded
-                self._due, self._loaded, self._busy = False, False, True
+                self._due, self._loaded, self._busy, self._gave_way = False, False, True, False
             try:
                 self._left = not self._round(states, loaded=loaded)
                 wait = AGAIN_SECONDS if self._left else None
@@ -181,7 +207,8 @@ class DefinitionFollower:
             except SluiceError as error:
                 if self._ended.is_set():
                     return  # its sessions were cut
-                level = logging.INFO if isinstance(error, LockNotAvailable) else logging.WARNING
+                expected = isinstance(error, LockNotAvailable) or (self._gave_way and isinstance(error, Contended))
+                level = logging.INFO if expected else logging.WARNING
                 self._limiter.log(level, f"round {error}", f"{self.pair}: definitions: {error}")
                 self._loaded, wait = self._loaded or loaded, RETRY_SECONDS
             except Exception:
@@ -306,6 +333,20 @@ class DefinitionFollower:
             message = f"{self.pair}: the master changed {one}. On the slave somebody may run: {statement}"
             self._limiter.log(logging.WARNING, f"{type(step).__name__} {one}", message)
             return True
+        with self._locking({one.table, *_parent(wanted.get(one))}, slave) as free:
+            return free and self._execute(step, slave, store, wanted, tables, statement)
+
+    def _execute(
+        self,
+        step: Make | SetAgain | Rename | Drop,
+        slave: Session,
+        store: DefinitionStore,
+        wanted: dict[Defined, Described],
+        tables: list[TableName],
+        statement: str,
+    ) -> bool:
+        """Changes the slave's definition; False where it must be tried again. `statement`: for messages."""
+        following, one = self._vendor.following, step.object
         try:
             if isinstance(step, SetAgain):
                 following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
@@ -335,6 +376,18 @@ class DefinitionFollower:
         self._altered = True
         log.info("%s: followed on the slave: %s", self.pair, statement)
         return True
+
+    @contextmanager
+    def _locking(self, tables: Collection[TableName], slave: Session) -> Iterator[bool]:
+        """Whether locks of these tables of the slave may be taken inside."""
+        with self._changed:
+            free = self._avoided.isdisjoint(tables)
+            self._holding = (frozenset(tables), slave) if free else None
+        try:
+            yield free
+        finally:
+            with self._changed:
+                self._holding = None
 
     def _undoing(self, step: Drop | Rename, slave: Session) -> str:
         if isinstance(step, Rename):
@@ -368,6 +421,11 @@ def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
     chosen = {DefinedKind.VIEWS: wanted.views, DefinedKind.SEQUENCES: wanted.sequences}
     kinds = vendor_at(pair).following.kinds
     return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
+
+
+def _parent(wanted: Described | None) -> list[TableName]:
+    """The table that a wanted foreign key refers to."""
+    return [wanted.parent] if isinstance(wanted, Constraint) and wanted.parent is not None else []
 
 
 def _of_kinds(defined: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:

@@ -1,8 +1,8 @@
 """The transaction of the slave in which a window arrives together with the new checkpoint."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -92,6 +92,15 @@ class Plan:
         return [step for step in self.steps if isinstance(step, CutItem)]
 
     @property
+    def locked(self) -> frozenset[TableName]:
+        """The slave's tables that are locked against everybody, since they are emptied or get another definition."""
+        cuts = [step.cut if isinstance(step, Truncation) else step for step in self.steps]
+        changes = [cut.change if isinstance(cut, DefinitionOnly) else cut for cut in cuts]
+        items = [change for change in changes if isinstance(change, CutItem)]
+        definitions = [one for item in items for one in (item.former, item.defined) if one is not None]
+        return frozenset(item.table for item in items).union(one.table for one in definitions)
+
+    @property
     def has_cuts(self) -> bool:
         """Whether there is more than rows: this must not be repeated, so the checkpoint is written to the slave with
         it."""
@@ -126,7 +135,8 @@ class Outcome:
 
 
 class WindowTransaction:
-    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost."""
+    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost. `alone_with`: inside, nobody
+    else of the pair has locks of these tables of the slave for long."""
 
     def __init__(
         self,
@@ -135,6 +145,7 @@ class WindowTransaction:
         pair_rejects: PairRejects,
         slicer: WindowSlicer,
         keep_lease: Callable[[], None],
+        alone_with: Callable[[Collection[TableName]], AbstractContextManager[None]],
     ):
         self.pair = sessions.pair
         self.sessions = sessions
@@ -142,6 +153,7 @@ class WindowTransaction:
         self.pair_rejects = pair_rejects
         self.slicer = slicer
         self._keep_lease = keep_lease
+        self._alone_with = alone_with
         self._rejecting = sessions.pair.slave.on_conflict == "reject"
         self._transactional_ddl = vendor_at(sessions.pair).applying.transactional_ddl
         self._limiter = LogLimiter(log)
@@ -155,6 +167,10 @@ class WindowTransaction:
 
         Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
         """
+        with self._alone_with(plan.locked):
+            return self._commit(plan)
+
+    def _commit(self, plan: Plan) -> Checkpoint:
         if not self._transactional_ddl and plan.definition_changes:
             return self._change_definition(plan)
         if plan.definition_changes:

@@ -9,7 +9,8 @@ While tables are loading, the driver reduces every window: the block of a key de
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -61,7 +62,8 @@ class WindowApplier:
     """Applies windows of one pair over its sessions.
 
     `keep_lease` raises when the lease is lost. `pause` waits a moment, and raises when waiting must end. `heartbeat` is
-    called repeatedly while Spark works, and raises when the work is no longer needed.
+    called repeatedly while Spark works, and raises when the work is no longer needed. `alone_with`: as of
+    `WindowTransaction`.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class WindowApplier:
         keep_lease: Callable[[], None],
         pause: Callable[[], None],
         heartbeat: Callable[[], None],
+        alone_with: Callable[[Collection[TableName]], AbstractContextManager[None]],
     ):
         self.pair = pair = sessions.pair
         self.sessions = sessions
@@ -80,7 +83,9 @@ class WindowApplier:
         self.pair_rejects = PairRejects(sessions)
         self.stage_driver = StageDriver(sessions, executor, self.pair_rejects, heartbeat)
         self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready)
-        self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
+        self.transaction = WindowTransaction(
+            sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease, alone_with
+        )
         self.reached: Position | None = None
         """The latest position that the last attempt may have committed: after a failure, safe mode lasts up to it."""
         self.written: frozenset[TableName] = frozenset()

@@ -59,3 +59,30 @@ def test_an_apply_that_starts_beside_it_applies_all_and_follows_definitions_of_o
     with pair.apply():
         pair.await_current()
         pair.assert_equal()
+
+
+@pytest.mark.long
+@pytest.mark.releases
+@pytest.mark.parametrize("change", ["ALTER TABLE public.busy ADD later int DEFAULT 7", "TRUNCATE public.busy"])
+def test_an_index_that_waits_for_a_report_on_the_slave_keeps_no_change_of_its_table_waiting(
+    rig: Callable[..., Rig], change: str
+) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.busy (id) SELECT g FROM generate_series(1, 5) g")
+    pair.master.execute("INSERT INTO public.free SELECT g, g FROM generate_series(1, 5) g")
+    unfinished = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid)"
+    with pair.apply():
+        pair.await_current()
+        with connect(pair.slave_info, application="report") as report:
+            report.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            report.execute("SELECT count(*) FROM public.free")
+            pair.master.execute("CREATE INDEX busy_n ON public.busy (n)")
+            pair.await_that(lambda: pair.slave.execute(unfinished, ["public.busy_n"]).fetchone() == (True,))
+            pair.master.execute(change.encode())
+            pair.master.execute("INSERT INTO public.busy (id) VALUES (6)")
+            pair.await_current()
+            pair.assert_equal()
+            report.rollback()
+        pair.await_that(lambda: indexed(pair, "busy_n"))
+        pair.await_that(lambda: pair.slave.execute(unfinished, ["public.busy_n"]).fetchone() == (False,))
+        pair.assert_equal()

@@ -44,6 +44,10 @@ class Definitions(ABC):
     @abstractmethod
     def run(self, connection: Session, statement: str) -> None: ...
 
+    def run_beside_others(self, connection: Session, statement: str) -> None:
+        """`run` of what locks a table that others use meanwhile: they must not queue behind it for long."""
+        self.run(connection, statement)
+
     @abstractmethod
     def quoted(self, *names: str) -> str: ...
 
@@ -290,7 +294,7 @@ class Definitions(ABC):
 
     def _attempt(self, connection: Session, done: Completed, what: str, statement: str) -> None:
         try:
-            self.run(connection, statement)
+            self.run_beside_others(connection, statement)
         except StatementFailed as error:
             done.left_out.append((what, self.reason(error)))
         else:
@@ -298,7 +302,7 @@ class Definitions(ABC):
 
     def _follow(self, connection: Session, statement: str) -> None:
         try:
-            self.run(connection, statement)
+            self.run_beside_others(connection, statement)
         except StatementFailed as error:
             raise NotMade(self.reason(error)) from error
 

@@ -6,9 +6,10 @@ comment on a column is a part of the whole column here: the comparison of defini
 
 import hashlib
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 
-from sluice.database.errors import StatementFailed
+from sluice.database.errors import LockNotAvailable, StatementFailed
 from sluice.database.schema import Constraint, Index
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
@@ -18,12 +19,14 @@ from sluice.vendors.common.catalog import Catalog, OwnIndex
 from sluice.vendors.common.definitions import Definitions, Unindexable
 from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.column_texts import ColumnTexts
-from sluice.vendors.mysql.connection import native, quoted
+from sluice.vendors.mysql.connection import DEFINITION_LOCK_SECONDS, native, quoted
 from sluice.vendors.mysql.errors import text_of
 
 PREFIX = 191
 """Characters of a long text that an index holds, where it need not keep texts apart."""
 KEY_CHARACTERS = 768
+TRIES, WAIT_SECONDS, PAUSE_SECONDS = 10, 1, 1.0
+"""How often, and how long, a statement waits for a table that others use; what they do goes on in the pauses."""
 _MARK = re.compile(r"~[0-9a-f]{6}$")
 """After the name of a foreign key that another table has as well."""
 _AS_THEY_ARE: Mapping[str, str] = {}
@@ -35,6 +38,23 @@ class MySQLDefinitions(Definitions):
 
     def run(self, connection: Session, statement: str) -> None:
         native(connection).run(statement)
+
+    def run_beside_others(self, connection: Session, statement: str) -> None:
+        """Whoever comes while it waits for a transaction that used the table waits behind it, also for a row."""
+        session = native(connection)
+        try:
+            for left in range(TRIES, -1, -1):
+                session.run(f"SET lock_wait_timeout = {WAIT_SECONDS}")
+                try:
+                    session.run(statement)
+                    return
+                except LockNotAvailable:
+                    if not left:
+                        raise
+                    time.sleep(PAUSE_SECONDS)
+        finally:
+            if not (session.closed or session.broken):
+                session.run(f"SET lock_wait_timeout = {DEFINITION_LOCK_SECONDS}")
 
     def quoted(self, *names: str) -> str:
         return quoted(*names)
@@ -58,8 +78,8 @@ class MySQLDefinitions(Definitions):
             "AND constraint_name = %(name)s",
             {"here": names.database_of(session, wanted.table.schema), "name": wanted.name},
         ).fetchone()
-        mark = hashlib.sha256(str(wanted.table).encode()).hexdigest()[:6]
-        return f"{wanted.name}~{mark}" if taken else wanted.name
+        mark = hashlib.sha256(f"{wanted.table} {wanted.name}".encode()).hexdigest()[:6]
+        return f"{wanted.name[: names.LONGEST - len(mark) - 1]}~{mark}" if taken else wanted.name
 
     def name_of_master(self, name: str) -> str:
         return _MARK.sub("", name)

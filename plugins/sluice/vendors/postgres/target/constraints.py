@@ -281,8 +281,8 @@ def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | 
             continue
         try:
             connection.execute(statement.encode())
-        except psycopg.errors.DuplicateTable:
-            raise  # another object has the name
+        except (psycopg.errors.DuplicateTable, psycopg.errors.QueryCanceled):
+            raise  # another object has the name; or somebody needs the table now, and the next try drops what is there
         except psycopg.Error:
             if not connection.closed:
                 # Every write would still maintain the invalid index of a failed build.
