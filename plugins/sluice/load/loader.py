@@ -13,11 +13,13 @@ loader follows the protocol of `sluice.model.blocks`:
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sluice.control.checkpoint import CheckpointStore
+from sluice.database.conflicts import Conflict, ValueUnfit
 from sluice.database.control import Claim
 from sluice.database.errors import StatementFailed, UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
@@ -30,7 +32,15 @@ from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading, owner_of
 from sluice.load.read_modes import BlockYielded, SnapshotLost
 from sluice.load.update import Update
-from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
+from sluice.load.worker import (
+    REST_SECONDS,
+    SLAVE_NOT_READY,
+    BlockOvertaken,
+    BlockWorker,
+    LoadReport,
+    Pieces,
+    SlaveNotReady,
+)
 from sluice.model.blocks import Block, BlockState, Key
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -157,6 +167,29 @@ class Loader(BlockWorker):
             seconds = block_sizing.rest_seconds(block.tries)
             self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
             log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
+        except Conflict as refused:
+            self._leave_out(block.table, refused)
+
+    def _leave_out(self, table: TableName, refused: Terminal) -> None:
+        """Ends the load of a table of which the slave refuses a row: it is inconsistent, and all others are loaded.
+        Raises `refused` where `on_error` says `stop`, or the update loads nothing else."""
+        if not self.update.may_leave_out([table]):
+            raise refused
+        self._give_back()
+        self._open_control()
+        control = self._linked(self._control)
+        with control.transaction():
+            checkpoints = CheckpointStore.of(self.update, control)
+            states = checkpoints.configured(lock=True).tables
+            expect_loading(self.update, control)
+            # A claim adds the block behind its own; without this lock the deletion would not see that block.
+            vendor_at(self.update).load_locks.no_claims(control, self.update.prefix, self.update.slave.name)
+            blocks = self._blocks(control)
+            if blocks.map().tables.keys() <= {table}:
+                raise refused
+            checkpoints.put_tables(states.leave_out({table: (refused.finding or str(refused)).rstrip(".")}))
+            blocks.delete(table)
+        log.warning("%s: %s is left out, all others are loaded: %s", self.update, table, refused)
 
     def _copy(self, block: Block) -> None:
         """Reads the begun block and stores it."""
@@ -181,7 +214,8 @@ class Loader(BlockWorker):
                 )
                 stream = of_master.rows.stream(master, query, writer.row_format, read.end if read.locked else None)
                 pieces = Pieces(self._passing(stream, read, writer), self._beat(block))
-                rows = writer.write(slave, pieces)
+                with self._refusals(block.table):
+                    rows = writer.write(slave, pieces)
             of_master.changes.secure(master, update.prefix, update.replication.master.schema, read.marker)
             self._passed(read.marker, pieces.bytes)
             if not self._blocks(slave).store(block, self.loader, read.marker, rows, pieces.bytes):
@@ -192,6 +226,18 @@ class Loader(BlockWorker):
         self.report.rows += rows
         self.report.bytes += pieces.bytes
         self._waiting_since.pop(block.table, None)
+
+    @contextmanager
+    def _refusals(self, table: TableName) -> Iterator[None]:
+        """Raises `ValueUnfit` where the slave refuses a row for a reason that no apply mends."""
+        try:
+            yield
+        except SLAVE_NOT_READY:
+            raise
+        except StatementFailed as error:
+            if error.place != self.update.slave_info.place:
+                raise
+            raise ValueUnfit(table, error.reason or str(error)) from error
 
     # -- hooks of a loader for several slaves (`sluice.load.shared_load`)
 
@@ -225,7 +271,7 @@ class Loader(BlockWorker):
         self._fine_at = time.monotonic()
 
     def _rest(self, reason: SlaveNotReady) -> None:
-        """Leaves the table alone for a moment. Raises `NeverFits` when the apply is far enough and did not help.
+        """Leaves the table alone for a moment, or out when the apply is far enough and did not help.
 
         While the apply is behind, a block may wait for hours; the reason is in the log.
         """
@@ -246,7 +292,7 @@ class Loader(BlockWorker):
             log.warning("%s: %s", self.update, outage)
             return
         if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
-            raise NeverFits(self.update, reason)
+            self._leave_out(table, NeverFits(self.update, reason))
 
     def _expect_own_snapshot(self, reason: SlaveNotReady) -> None:
         """Raises `SnapshotLost` where all blocks are read in one snapshot: the apply, which might help, waits then."""

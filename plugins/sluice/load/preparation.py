@@ -169,7 +169,7 @@ class Preparation:
             reasons.setdefault(table, []).append(f"{table} cannot be made on the slave: {why}")
         to_make = [definition.table for definition in self._to_be_made()]
         of_types = self._type_differences(self.tables, to_make)
-        if of_types and self._may_leave_out(to_make):
+        if of_types and self.update.may_leave_out(to_make):
             of_types = self._type_differences([table for table in self.tables if table not in to_make], to_make)
             for table in to_make:
                 for why in self._type_differences([table], to_make):
@@ -185,7 +185,7 @@ class Preparation:
     def _leave_out(self, reasons: Mapping[TableName, str]) -> list[str]:
         """Leaves out tables that the slave cannot create, where the configuration allows it; the other reasons."""
         self.refused |= reasons
-        leaving = {table: why for table, why in reasons.items() if self._may_leave_out([table])}
+        leaving = {table: why for table, why in reasons.items() if self.update.may_leave_out([table])}
         if leaving.keys() == set(self.tables):
             leaving = {}
         if leaving:
@@ -198,12 +198,6 @@ class Preparation:
     def _tell(self, left_out: Mapping[TableName, str]) -> None:
         for table, why in left_out.items():
             log.warning("%s: %s is left out, all others are loaded: %s", self.update, table, why)
-
-    def _may_leave_out(self, tables: Collection[TableName]) -> bool:
-        """Whether `on_error` lets all others go on without any of `tables`."""
-        default = self.update.slave.on_error
-        rules = (self.update.replication.rule(table) for table in tables)
-        return "stop" not in ((rule.on_error if rule is not None else None) or default for rule in rules)
 
     def remake_reconfigured(self) -> list[TableName]:
         """Adds to `remade`, and returns, ready tables whose `columns` or `exit` give other columns than the slave has.

@@ -1,5 +1,6 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
 from sluice.pair import Pair
 
 
@@ -81,6 +82,11 @@ class Update(Pair):
     def loader_application(self) -> str:
         """The same for the sessions that read and write blocks."""
         return _loader_application(self)
+
+    def may_leave_out(self, tables: Iterable[TableName]) -> bool:
+        """Whether `on_error` lets all others go on without any of `tables`."""
+        rules = (self.replication.rule(table) for table in tables)
+        return "stop" not in ((rule.on_error if rule is not None else None) or self.slave.on_error for rule in rules)
 
     def connect_master(self, application: str | None = None, options: SessionOptions = PLAIN) -> Session:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""

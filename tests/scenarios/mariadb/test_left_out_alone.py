@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from sluice.database.conflicts import ValueUnfit
 from sluice.model.names import TableName
 from sluice.model.table_state import TableState
 from tests.scenarios.mariadb.rig import Rig
@@ -68,6 +69,47 @@ def test_a_table_that_cannot_be_created_keeps_no_other_from_being_made(rig: Call
         assert pair.checkpoint.tables.state(twice) is TableState.INCONSISTENT
         assert "Duplicate column name" in pair.checkpoint.tables.reasons[twice]
         assert pair.slave_rows(TableName("public", "later")) == [(1,)]
+
+
+LOADED = {
+    "a date before year 1": ("v date", "'0044-03-15 BC'"),
+    "an infinite time": ("v timestamp", "'infinity'"),
+    "what is no number": ("v float8", "'NaN'"),
+    "a key that is too long": ("k text, v int, PRIMARY KEY (k)", "repeat('x', 5000)"),
+}
+"""The columns of a table, and the value of the first one that the slave cannot have."""
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("kind", LOADED)
+def test_a_value_that_the_slave_refuses_in_a_load_leaves_out_its_table_alone(
+    rig: Callable[..., Rig], kind: str
+) -> None:
+    columns, value = LOADED[kind]
+    pair = rig(f"{TABLES}; CREATE TABLE public.bad ({columns}); INSERT INTO public.bad VALUES ({value})")
+    update = pair.load()
+    bad = TableName("public", "bad")
+    with pair.apply() as running:
+        running.await_normal_mode()
+        pair.finish(update)
+        assert list(pair.checkpoint.tables) == [bad]
+        assert pair.checkpoint.tables.state(bad) is TableState.INCONSISTENT
+        assert "does not fit on the slave" in pair.checkpoint.tables.reasons[bad]
+        pair.master.execute("DELETE FROM public.bad; UPDATE public.one SET v = 'y'")
+        pair.await_current()
+        assert pair.slave_rows(ONE) == [(1, "y")]
+        # It is loaded when it has only what fits.
+        again = pair.load(tables=["public.bad"])
+        pair.await_that(lambda: not pair.checkpoint.tables.not_ready)
+        pair.finish(again)
+        assert pair.differences() == {}
+
+
+def test_a_value_that_the_slave_refuses_in_a_load_ends_it_where_it_shall(rig: Callable[..., Rig]) -> None:
+    columns, value = LOADED["what is no number"]
+    tables = f"{TABLES}; CREATE TABLE public.bad ({columns}); INSERT INTO public.bad VALUES ({value})"
+    with pytest.raises(ValueUnfit, match="does not fit on the slave"):
+        rig(tables, on_error="stop").load()
 
 
 def left_out(pair: Rig, statements: Sequence[str], reason: str) -> None:
