@@ -108,7 +108,8 @@ class Replicated:
         try:
             self.rig.await_that(lambda: not self.definition_differences(), WAIT_SECONDS / 5)
         except AssertionError:
-            assert self.definition_differences() == [], after
+            differences = self.definition_differences()
+            assert not differences, (after, differences)
 
     def row_differences(self) -> Mapping[str, object]:
         if isinstance(self.rig, MariaRig):
