@@ -122,7 +122,7 @@ class Preparation:
         """These, and those that are not left out, since none would remain or `on_error` is `stop`."""
 
     def examine(self) -> None:
-        """Leaves out tables that the slave cannot create. Raises `TablesExist` or `TablesDiffer` with all problems."""
+        """Leaves out tables that the slave cannot have. Raises `TablesExist` or `TablesDiffer` with all problems."""
         existing = self._existing()
         if existing and self.update.slave.existing_tables == "refuse":
             raise TablesExist(self.update.slave.name, existing)
@@ -138,7 +138,9 @@ class Preparation:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
             if not problems and self.update.transformation(definition.table) is None:
                 # Values of a transformed table are checked by the load, after the transformation.
-                problems += self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
+                unfit = self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
+                if unfit and definition.table not in uncreatable:
+                    uncreatable[definition.table] = "; ".join(unfit)
         problems += [
             f"this account may not {lacking} on {table}"
             for table, lacking in target.lacking_privileges(self.slave, existing).items()

@@ -82,11 +82,16 @@ LOADED = {
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", LOADED)
-def test_a_value_that_the_slave_refuses_in_a_load_leaves_out_its_table_alone(
-    rig: Callable[..., Rig], kind: str
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [({}, "cannot hold each of its values"), ({"lossy_columns": "['public.bad.*']"}, "does not fit on the slave")],
+    ids=["found before", "met"],
+)
+def test_a_value_that_the_slave_cannot_have_leaves_out_its_table_alone_in_a_load(
+    rig: Callable[..., Rig], kind: str, options: dict[str, str], reason: str
 ) -> None:
     columns, value = LOADED[kind]
-    pair = rig(f"{TABLES}; CREATE TABLE public.bad ({columns}); INSERT INTO public.bad VALUES ({value})")
+    pair = rig(f"{TABLES}; CREATE TABLE public.bad ({columns}); INSERT INTO public.bad VALUES ({value})", **options)
     update = pair.load()
     bad = TableName("public", "bad")
     with pair.apply() as running:
@@ -94,7 +99,7 @@ def test_a_value_that_the_slave_refuses_in_a_load_leaves_out_its_table_alone(
         pair.finish(update)
         assert list(pair.checkpoint.tables) == [bad]
         assert pair.checkpoint.tables.state(bad) is TableState.INCONSISTENT
-        assert "does not fit on the slave" in pair.checkpoint.tables.reasons[bad]
+        assert reason in pair.checkpoint.tables.reasons[bad]
         pair.master.execute("DELETE FROM public.bad; UPDATE public.one SET v = 'y'")
         pair.await_current()
         assert pair.slave_rows(ONE) == [(1, "y")]
@@ -105,11 +110,11 @@ def test_a_value_that_the_slave_refuses_in_a_load_leaves_out_its_table_alone(
         assert pair.differences() == {}
 
 
-def test_a_value_that_the_slave_refuses_in_a_load_ends_it_where_it_shall(rig: Callable[..., Rig]) -> None:
+def test_a_value_that_the_slave_cannot_have_ends_a_load_with_on_error_stop(rig: Callable[..., Rig]) -> None:
     columns, value = LOADED["what is no number"]
     tables = f"{TABLES}; CREATE TABLE public.bad ({columns}); INSERT INTO public.bad VALUES ({value})"
     with pytest.raises(ValueUnfit, match="does not fit on the slave"):
-        rig(tables, on_error="stop").load()
+        rig(tables, on_error="stop", lossy_columns="['public.bad.*']").load()
 
 
 def left_out(pair: Rig, statements: Sequence[str], reason: str) -> None:
