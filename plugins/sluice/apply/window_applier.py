@@ -48,6 +48,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import Rejected
 from sluice.model.slave_state import SlaveState
+from sluice.model.table_definition import key_unknown
 from sluice.model.table_state import TableState
 from sluice.model.window import Window
 from sluice.transform.table_transform import RowNotTransformed, TableTransform
@@ -97,6 +98,9 @@ class WindowApplier:
         self._untransformed = UntransformedRows(rejecting=self._rejecting)
         self._replaced_up_to: Position | None = None
         """The end of a window that is applied in safe mode, because it holds a DELETE WHERE found by comparison."""
+        self._emptied: dict[TableName, int] = {}
+        """Tables that got a key whose values nobody knew: all of their rows follow as UPDATEs, within as many windows
+        after the master has queued them."""
 
     def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
         """Applies `window`, or its next slice. Returns the new checkpoint, None where the window is empty.
@@ -109,7 +113,10 @@ class WindowApplier:
         while True:
             self.transaction.defining = None
             try:
-                return self._with_definitions_compared(checkpoint, window, safe=safe)
+                done = self._with_definitions_compared(checkpoint, window, safe=safe)
+                if self._emptied and done is not None:
+                    self._expect_fewer_rows()
+                return done
             except RowNotTransformed as failure:
                 self._note_untransformed(failure, checkpoint)
             except Terminal as failure:
@@ -117,6 +124,13 @@ class WindowApplier:
                 if table is None:
                     raise
                 self._isolate_table(failure, table, checkpoint)
+
+    def _expect_fewer_rows(self) -> None:
+        """A window may have begun before the master had queued the rows, so one more may bring them."""
+        left = {
+            table: count if self.sessions.values_follow(table) else count - 1 for table, count in self._emptied.items()
+        }
+        self._emptied = {table: count for table, count in left.items() if count}
 
     def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
         self.sessions.schema_history.clear()
@@ -152,7 +166,7 @@ class WindowApplier:
             checks = replace(checks, final=True)
             if self.sessions.reader.has(Window(window.previous, now), Action.DELETE_WHERE):
                 checks, self._replaced_up_to = self._checks(safe=True), window.target
-            elif self.sessions.values_follow(conflict.table):
+            elif conflict.table in self._emptied or self.sessions.values_follow(conflict.table):
                 # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the values
                 # that the master gave them.
                 checks = self._checks(safe=True)
@@ -306,6 +320,8 @@ class WindowApplier:
         transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
         if transformed.action in EMPTYING:
             return tracker.truncate(cut)
+        if cut.action is Action.ALTER and cut.former and cut.defined and key_unknown(cut.former, cut.defined):
+            self._emptied[cut.defined.table] = 2
         self.sessions.schema_history.follow(cut)
         # A table that is renamed has a place under its former name, from where it goes.
         renamed = tracker.leave_out(cut.table, taken) if taken and not left_out else []

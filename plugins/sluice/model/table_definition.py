@@ -127,6 +127,16 @@ class TableDefinition:
         return self.shape.table
 
 
+def key_unknown(former: TableDefinition, now: TableDefinition) -> bool:
+    """Whether a new column of the key has a value of its own in each older row: rows cannot be found by their new key
+    until they follow as changes."""
+    places = {column.position for column in former.shape.columns}
+    return any(
+        column.position not in places and column.name not in now.missing and not column.generated
+        for column in now.shape.key
+    )
+
+
 @dataclass(frozen=True)
 class Bound:
     """The condition for the rows of a partition."""

@@ -7,8 +7,8 @@ tell whether the change was made: a server that does it in one statement notes i
 columns that get other names first get one with their number, all of them. A column of the slave is never narrower than
 the master's, and may be wider. A column whose values this server would convert differently from the master is made
 again, empty, if the master rewrote its rows, which follow as changes; else it is refused: its table must be loaded
-again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit
-half a window.
+again. A table whose new key has a column that gave each row a value is emptied: its rows follow. TRUNCATE deletes rows
+in the window's transaction, since the server's own would commit half a window.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ from sluice.model.defined import Defined, DefinedKind
 from sluice.model.logical_type import ColumnType, Fit, Kind, LogicalType
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import TableDefinition
+from sluice.model.table_definition import TableDefinition, key_unknown
 from sluice.vendors.common.catalog import OwnForeignKey
 from sluice.vendors.common.definitions import Definitions
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
@@ -279,6 +279,8 @@ class Alterer(ABC, Generic[T]):
         if have is None:
             self._create(new)
         elif (change := self._change(item, have)) is not None:
+            if change.key and key_unknown(old, new):
+                self.truncate([have.table])
             self.alter_table(change, placed)
 
     def will_drop(self, item: DefinitionChange) -> list[Defined]:

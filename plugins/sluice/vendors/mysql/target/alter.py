@@ -85,7 +85,7 @@ class Alterer(alter.Alterer[SlaveTable]):
         defaults = []
         for column, missing in change.added:
             if missing is None:
-                loose = Column(column.name, column.type, column.position, nullable=True)
+                loose = Column(column.name, column.type, column.position, nullable=True, key=column.key)
                 clauses.append(f"ADD COLUMN {column_clause(self.session, loose)}")
                 continue
             value = ColumnTexts(column.name, column.type).value(literal(missing))

@@ -34,7 +34,7 @@ from sluice.model.defined import Defined
 from sluice.model.logical_type import Fit
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import EnumType, TableDefinition
+from sluice.model.table_definition import EnumType, TableDefinition, key_unknown
 from sluice.vendors.postgres import catalog, column_types, errors
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
@@ -304,6 +304,8 @@ class Alterer:
         key = [column.name for column in new.shape.key]
         key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
         key_changes = key_changes and [column.name for column in have.key] != key
+        if key_changes and key_unknown(old, new):
+            self.truncate([new.table])
         if key_changes:
             self._drop_key(new.table, old)
         unconverted = self._examine_changes(old, new, have)
