@@ -142,10 +142,11 @@ UNION ALL
 SELECT t.name, 'index', pg_get_indexdef(i.indexrelid) || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END
 FROM t JOIN pg_index AS i ON i.indrelid = t.oid
 UNION ALL
-SELECT t.name, 'constraint ' || o.conname, pg_get_constraintdef(o.oid) FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid
-WHERE o.contype <> 'n'
+SELECT t.name, 'constraint ' || o.conname, regexp_replace(pg_get_constraintdef(o.oid), ' (NOT )?DEFERRABLE.*', '')
+FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid WHERE o.contype <> 'n' AND o.convalidated
 """  # noqa: E501
-"""Columns, indexes and constraints of all tables, as PostgreSQL writes them."""
+"""Columns, indexes and valid constraints of all tables, as PostgreSQL writes them; foreign keys of a slave can be
+deferred."""
 
 
 def replicated(
