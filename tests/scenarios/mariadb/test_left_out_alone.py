@@ -61,13 +61,17 @@ def test_a_table_that_cannot_be_created_keeps_no_other_from_being_made(rig: Call
     with pair.apply() as running:
         running.await_normal_mode()
         pair.master.execute('CREATE TABLE public.twice ("Id" int PRIMARY KEY, id int)')
+        for name in ("t😀", "t "):
+            pair.master.execute(f'CREATE TABLE public."{name}" (id int PRIMARY KEY)'.encode())
         pair.master.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
         pair.capture()
         pair.master.execute("INSERT INTO public.twice VALUES (1, 2); INSERT INTO public.later VALUES (1)")
+        pair.master.execute('INSERT INTO public."t😀" VALUES (1); INSERT INTO public."t " VALUES (1)')
         pair.await_current()
-        twice = TableName("public", "twice")
-        assert pair.checkpoint.tables.state(twice) is TableState.INCONSISTENT
-        assert "Duplicate column name" in pair.checkpoint.tables.reasons[twice]
+        reasons = pair.checkpoint.tables.reasons
+        assert {table.name for table in reasons} == {"twice", "t😀", "t "}
+        assert "Duplicate column name" in reasons[TableName("public", "twice")]
+        assert "a character beyond U+FFFF" in reasons[TableName("public", "t😀")]
         assert pair.slave_rows(TableName("public", "later")) == [(1,)]
 
 

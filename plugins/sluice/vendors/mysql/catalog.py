@@ -31,8 +31,11 @@ def among(
     pairs = ", ".join(f"(%(d{number})s, %(n{number})s)" for number in range(len(places)))
     schema, name = columns
     condition = f"(CAST({schema} AS BINARY), CAST({name} AS BINARY)) IN ({pairs})"
+    if len(places) > 1:
+        return condition, values
     # By these the server finds one table without opening all.
-    return (f"({condition} AND {schema} = %(d0)s AND {name} = %(n0)s)" if len(places) == 1 else condition), values
+    values |= {"d": names.in_dictionary(places[0][0]), "n": names.in_dictionary(places[0][1])}
+    return f"({condition} AND {schema} = %(d)s AND {name} = %(n)s)", values
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:

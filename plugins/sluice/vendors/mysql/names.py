@@ -49,6 +49,12 @@ def fault(session: MySQLSession, table: TableName) -> str | None:
     return None
 
 
+def in_dictionary(name: str) -> str:
+    """The name with which information_schema is asked for this one: it compares its names, of which none has a
+    character beyond U+FFFF, with no text that has."""
+    return "".join(letter if ord(letter) <= 0xFFFF else "\ufffd" for letter in name)
+
+
 def _file_bytes(name: str) -> int:
     """The length of the server's file of that name: signs and most letters are `@` and four hexadecimal digits there,
     letters of European scripts `@` and two signs."""

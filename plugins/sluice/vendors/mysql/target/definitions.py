@@ -76,7 +76,10 @@ class MySQLDefinitions(Definitions):
         taken = session.read_schema(
             "SELECT 1 FROM information_schema.referential_constraints WHERE constraint_schema = %(here)s "
             "AND constraint_name = %(name)s",
-            {"here": names.database_of(session, wanted.table.schema), "name": wanted.name},
+            {
+                "here": names.database_of(session, wanted.table.schema),
+                "name": names.in_dictionary(wanted.name),
+            },
         ).fetchone()
         mark = hashlib.sha256(f"{wanted.table} {wanted.name}".encode()).hexdigest()[:6]
         return f"{wanted.name[: names.LONGEST - len(mark) - 1]}~{mark}" if taken else wanted.name
