@@ -198,6 +198,7 @@ class MariaDBServer(Server):
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 "--skip-name-resolve",
+                *(f"--{name}={value}" for name, value in self.settings.items() if name == "innodb-page-size"),
             ],
             capture_output=True,
             text=True,
