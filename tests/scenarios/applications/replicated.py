@@ -142,11 +142,11 @@ UNION ALL
 SELECT t.name, 'index', pg_get_indexdef(i.indexrelid) || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END
 FROM t JOIN pg_index AS i ON i.indrelid = t.oid
 UNION ALL
-SELECT t.name, 'constraint ' || o.conname, regexp_replace(pg_get_constraintdef(o.oid), ' (NOT )?DEFERRABLE.*', '')
+SELECT t.name, 'constraint ' || o.conname, regexp_replace(pg_get_constraintdef(o.oid), ' (ON|(NOT )?DEFERRABLE|INITIALLY) .*| (NOT )?DEFERRABLE', '')
 FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid WHERE o.contype <> 'n' AND o.convalidated
 """  # noqa: E501
 """Columns, indexes and valid constraints of all tables, as PostgreSQL writes them; foreign keys of a slave can be
-deferred."""
+deferred, and have no actions."""
 
 
 def replicated(
