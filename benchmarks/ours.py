@@ -12,6 +12,7 @@ import redis
 from benchmarks import cpu, progress
 from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
+from devstack.process import await_true
 from sluice import config
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA
@@ -27,10 +28,13 @@ from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.source import position
 from spark_jobs import apply_query
 from spark_jobs.apply_task import ApplyTask
+from spark_jobs.endpoint import Endpoint
 from workload import mixes
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"
+STOP_SECONDS = 60.0
+"""How long an apply may take to end when it is asked to; then Spark ends it."""
 CONFIGURATION = """
 prefix: BENCH_
 master: {conn_id: master}
@@ -73,6 +77,23 @@ def begin(store: CheckpointStore, master: PostgresSession) -> None:
     position.secure(master, PREFIX, DEFAULT_SCHEMA, now)
     store.start_at(now)
     store.move(SlaveState.NORMAL)
+
+
+def start_query(query: ApplyQuery, pair: Pair, redis_url: str, endpoint: Endpoint) -> QueryRecord:
+    """Starts the apply of a pair as the DAG does; returns before it applies."""
+    session = apply_query.new_session()
+    record = QueryRecord(f"apply {session}", {}, time.time(), session, str(endpoint))
+    query.write(record)
+    record = apply_query.start(ApplyTask(record.id, pair, redis_url, endpoint), record)
+    query.write(record)
+    return record
+
+
+def stop_query(query: ApplyQuery, record: QueryRecord, endpoint: Endpoint) -> None:
+    """Ends it as the DAG does."""
+    query.request_stop(record.id, QueryStop("bench", "it is over", time.time()))
+    await_true(lambda: not query.state().runs, STOP_SECONDS)
+    apply_query.stop(endpoint, record)
 
 
 class Ours(Side):
@@ -125,12 +146,7 @@ class Ours(Side):
         """Returns when the apply applies, in normal mode."""
         progress.say("starts the apply")
         self.store.delete(self.status.key)  # the last words of an apply before this one
-        session = apply_query.new_session()
-        record = QueryRecord(f"apply {session}", {}, time.time(), session, str(self.endpoint))
-        self.query.write(record)
-        task = ApplyTask(record.id, self.pair, self.servers.redis_url, self.endpoint)
-        self.record = apply_query.start(task, record)
-        self.query.write(self.record)
+        self.record = start_query(self.query, self.pair, self.servers.redis_url, self.endpoint)
         self.await_that(lambda: self._status_of("activity") == "applying", "the apply applies")
         self.await_that(lambda: self._status_of("safe_mode") == "off", "safe mode ends")
 
@@ -191,9 +207,7 @@ class Ours(Side):
         record, self.record = self.record, None
         if record is None:
             return
-        self.query.request_stop(record.id, QueryStop("bench", "it is over", time.time()))
-        self.await_that(lambda: not self.query.state().runs, "the apply ends")
-        apply_query.stop(self.endpoint, record)
+        stop_query(self.query, record, self.endpoint)
 
     def close(self) -> None:
         self.stop()

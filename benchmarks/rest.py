@@ -1,7 +1,7 @@
-"""`rest`: ten pairs while nothing changes: memory and CPU of all that runs for them, beside the databases and Airflow.
+"""`rest`: pairs while nothing changes: memory and CPU of all that runs for them, beside the databases and Airflow.
 
-One master has ten slaves. Each pair has an apply and the process that watches it, started as Airflow's task starts
-them; all share one Connect server and one Redis, which are counted.
+One master has all the slaves. Each pair's apply is a query of Spark, as by default; all share one Connect server and
+one Redis, which are counted.
 """
 
 import argparse
@@ -9,62 +9,67 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import redis
 
-from benchmarks import machine
+from benchmarks import machine, progress
 from benchmarks.cpu import CpuWatch, below
-from benchmarks.ours import PREFIX, begin, capture
+from benchmarks.ours import PREFIX, begin, capture, start_query, stop_query
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed
 from devstack.demo.memory import proportional
-from devstack.process import await_true, kill_family
+from devstack.process import await_true
 from sluice import config
-from sluice.airflow import jobs
-from sluice.airflow.job import Job, Kind, Owner
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination.apply_query import ApplyQuery
 from sluice.coordination.status import Status
-from sluice.model.connection import ConnectionInfo
+from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint
 from workload import mixes
 
-PAIRS = 10
+FIGURES = {"1": 1, "10": 10, "50": 50}
+"""Numbers of pairs; ten are measured where none is named."""
 SETTLE_SECONDS = 75.0
 """Before the first run: what starts has work, and Spark ends Python workers that were idle for a minute."""
 SECONDS = 60.0
 """For how many seconds of a run the CPU is counted."""
 START_SECONDS = 300.0
 """The seconds until all pairs must apply outside of safe mode."""
-MEMORY_GOAL, CPU_GOAL = 1500.0, 15.0
-"""MB and percent of a core."""
-OWNER = Owner("cdc_apply", "bench", "apply")
+MEMORY_GOAL, CPU_GOAL = 1100.0, 15.0
+"""MB and percent of a core, of ten pairs."""
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Memory and CPU of the same runs."""
-    count = max(1, min(PAIRS, round(PAIRS * args.scale)))
+    """Memory and CPU of the same runs, for each number of pairs."""
     seconds = min(SECONDS, max(2.0, SECONDS * args.scale))
+    figures: list[Figure] = []
     with Servers(args) as servers:
         endpoint = servers.spark(args.spark_master)
-        with pairs(servers, endpoint, count) as applies:
-            time.sleep(min(SETTLE_SECONDS, SETTLE_SECONDS * args.scale))
-            looks = [_look(servers, applies, seconds) for _ in range(args.warm_up + args.rounds)][args.warm_up :]
-        setting = {**machine.describe(), **servers.describe(), "pairs": count}
-    memory = [Run(sum(parts.values()), took, cpu, parts) for parts, cpu, took in looks]
-    busy = [Run(100 * sum(cpu.values()) / took, took, cpu) for _, cpu, took in looks]
-    title = f"{count} pairs at rest" if count > 1 else "a pair at rest"
-    return Report("rest", [
-        Figure(f"{title}, memory", "MB", memory, less_is_better=True, at_most=MEMORY_GOAL, note=_shown(memory[-1])),
-        Figure(f"{title}, CPU", "% of a core", busy, less_is_better=True, at_most=CPU_GOAL),
-    ], setting)  # fmt: skip
+        for name in args.figure or ("10",):
+            count = max(1, round(FIGURES[name] * min(1.0, args.scale)))
+            progress.say(f"starts {count} pairs")
+            with pairs(servers, endpoint, count):
+                time.sleep(min(SETTLE_SECONDS, SETTLE_SECONDS * args.scale))
+                looks = [_look(servers, seconds) for _ in range(args.warm_up + args.rounds)][args.warm_up :]
+            memory = [Run(sum(parts.values()), took, cpu, parts) for parts, cpu, took in looks]
+            busy = [Run(100 * sum(cpu.values()) / took, took, cpu) for _, cpu, took in looks]
+            title = f"{count} pairs at rest" if count > 1 else "a pair at rest"
+            goals = (MEMORY_GOAL, CPU_GOAL) if count <= FIGURES["10"] else (None, None)
+            figures += [
+                Figure(
+                    f"{title}, memory", "MB", memory, less_is_better=True, at_most=goals[0], note=_shown(memory[-1])
+                ),
+                Figure(f"{title}, CPU", "% of a core", busy, less_is_better=True, at_most=goals[1]),
+            ]
+        setting = {**machine.describe(), **servers.describe()}
+    return Report("rest", figures, setting)
 
 
 @contextmanager
-def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[list[Job]]:
+def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[None]:
     """That many applies that have nothing to do. Raises `SideFailed`."""
     names = [f"dr{number}" for number in range(1, count + 1)]
     infos = {"master": servers.database("master", DATABASES[0])}
@@ -80,35 +85,26 @@ def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[list[Job
                 slave.execute(mixes.DDL)
                 with slave.transaction():
                     begin(CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, name), master)
-        applies = []
-        for name in names:
-            job = _started(name, infos, servers.redis_url, endpoint)
-            stack.callback(kill_family, job.runner.pid)
-            applies.append(job)
-        for job, name in zip(applies, names, strict=True):
-            status = Status(store, PREFIX, name)
+        queries = {name: ApplyQuery(store, PREFIX, name) for name in names}
+        statuses = {name: Status(store, PREFIX, name) for name in names}
+        for name, query in queries.items():
+            store.delete(statuses[name].key)  # the last words of an apply of the figure before
+            record = start_query(query, Pair.of(replication, name, infos), servers.redis_url, endpoint)
+            stack.callback(stop_query, query, record, endpoint)
+        for name, status in statuses.items():
             if not await_true(lambda status=status: _rests(status.read()), START_SECONDS):  # type: ignore[misc]
-                raise SideFailed(f"{name} does not come to rest: {job.log.read_text(errors='replace')[-1500:]}")
-        yield applies
+                raise SideFailed(f"{name} does not come to rest: " + "\n".join(queries[name].last_lines(15)))
+        yield
 
 
 def _configured(folder: Path, names: list[str]) -> config.Replication:
     place = folder / "replications"
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     slaves = "".join(f"  {name}: {{conn_id: {name}}}\n" for name in names)
     text = f"prefix: {PREFIX}\nmaster: {{conn_id: master}}\nslaves:\n{slaves}tables: {{'public.*': {{}}}}\n"
     (place / "BENCH.yaml").write_text(text + "apply: {checkpoint_interval: 1}\n")
-    os.environ |= {"SLUICE_REPLICATIONS": str(place), "SLUICE_HOME": str(folder / "home")}
+    os.environ["SLUICE_REPLICATIONS"] = str(place)
     return config.load(str(PREFIX))
-
-
-def _started(name: str, infos: Mapping[str, ConnectionInfo], redis_url: str, endpoint: Endpoint) -> Job:
-    connections = {which: infos[which].to_dict() for which in ("master", name)}
-    payload = {
-        "prefix": str(PREFIX), "slave": name, "connections": connections, "redis_url": redis_url,
-        "spark": asdict(endpoint),
-    }  # fmt: skip
-    return jobs.launch(Kind.APPLY, str(PREFIX), name, OWNER, payload)
 
 
 def _rests(status: Mapping[str, object]) -> bool:
@@ -116,28 +112,22 @@ def _rests(status: Mapping[str, object]) -> bool:
     return status.get("activity") == "applying" and status.get("safe_mode") == "off"
 
 
-def _look(servers: Servers, applies: list[Job], seconds: float) -> tuple[dict[str, float], dict[str, float], float]:
+def _look(servers: Servers, seconds: float) -> tuple[dict[str, float], dict[str, float], float]:
     """MB by part at the end of so many seconds, CPU seconds by part, and how long it took."""
 
     def roots() -> dict[str, int]:
-        shared = {part: pid for part, pid in servers.roots().items() if part == "Redis" or part.startswith("Spark")}
-        return {**shared, **{job.slave: job.runner.pid for job in applies}}
+        return {part: pid for part, pid in servers.roots().items() if part == "Redis" or part.startswith("Spark")}
 
     with CpuWatch(roots) as watch:
         began = time.perf_counter()
         time.sleep(seconds)
         took = time.perf_counter() - began
-    memory: dict[str, float] = {"applies": 0.0, "their watchers": 0.0}
-    watchers = {job.runner.pid for job in applies}
+    memory: dict[str, float] = {}
     for part, root in roots().items():
         for pid in below(root):
-            kind = "their watchers" if pid in watchers else "applies" if root in watchers else part
+            kind = "workers of Spark" if part.startswith("Spark") and pid != root else part
             memory[kind] = memory.get(kind, 0.0) + proportional(pid) / 1e6
-    cpu = {"applies and watchers": 0.0}
-    for part, spent in watch.seconds.items():
-        kind = "applies and watchers" if part in {job.slave for job in applies} else part
-        cpu[kind] = cpu.get(kind, 0.0) + spent
-    return memory, cpu, took
+    return memory, dict(watch.seconds), took
 
 
 def _shown(run: Run) -> str:

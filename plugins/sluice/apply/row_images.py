@@ -50,9 +50,12 @@ def images(key_events: KeyEvents, begins: Indices, ends: Indices, columns: Image
         rows = slice(at, at + PIECE)
         return _piece(key_events.items, key_events.images, begins[rows], ends[rows], columns)
 
+    if not len(ends):
+        numbers = range(1, len(columns.width) + 1) if columns.now else ()
+        return {f"c{number}": pa.array([], TEXT) for number in numbers}
     if not columns.now and not columns.former:
         return {}
-    pieces = _each(piece, range(0, len(ends), PIECE)) if len(ends) else [piece(0)]
+    pieces = _each(piece, range(0, len(ends), PIECE))
     if len(pieces) == 1:
         return pieces[0]
     labels = [f"{letter}{number}" for letter in "cb" for number in range(1, len(columns.width) + 1)]
@@ -67,7 +70,7 @@ def _piece(items: pa.Table, codec: RowImageCodec, begins: Indices, ends: Indices
     width = columns.width
     values = codec.columns(rows_at(items.column("content"), ends), width) if columns.now else None
     result = {f"c{number}": value for number, value in enumerate(values or (), start=1)}
-    if not columns.former or not len(begins):
+    if not columns.former:
         return result
     content, old = (rows_at(items.column(label), begins) for label in ("content", "oldcontent"))
     # A DELETE has no content, and its OLDCONTENT is complete. That of an UPDATE overlays its content.

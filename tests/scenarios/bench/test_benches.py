@@ -147,7 +147,7 @@ def test_rest_counts_memory_and_cpu_of_all_that_runs_for_a_pair(tmp_path: Path) 
     line, detail = bench(tmp_path, "rest", "--scale", "0.1", "--rounds", "1", "--warm-up", "0")
     memory, cpu = detail["figures"]
     [run] = memory["runs"]["ours"]
-    assert run["detail"].keys() == {"applies", "their watchers", "Redis", "Spark"}
+    assert run["detail"].keys() == {"workers of Spark", "Redis", "Spark"}
     assert min(run["detail"].values()) > 1.0 and sum(run["detail"].values()) == pytest.approx(run["value"])
     assert values(cpu, "ours")
-    assert line["ratio"] is None and detail["setting"]["pairs"] == 1
+    assert line["ratio"] is None and memory["name"] == "a pair at rest, memory"

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from random import Random
 
@@ -44,7 +44,7 @@ from workload.faults.proxy import Proxy
 from workload.writer import BULK, SHORT, SLOW, TABLE_DDL
 
 SEED = 1
-TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
+OF_A_TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
 """How the process of a task is called; those that wait for one bear the executor's name."""
 SLOT = "audit"
 SLOTS_SECONDS = 300
@@ -53,8 +53,13 @@ SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "
 DRIVER, FROZEN, SESSION = "the worker of the apply", "the worker of the apply, frozen", "the session of the apply"
 SLOTS, NETWORK = "no free slot in Spark", "no way to Spark's endpoint"
 FROZEN_AIRFLOW, KILLED_AIRFLOW = "all of Airflow, frozen", "all of Airflow, killed"
-OF_SPARK = (DRIVER, FROZEN, SESSION, "spark", SLOTS, NETWORK)
-"""What strikes the apply itself: each twice."""
+TASK = "the task of the apply"
+STRIKES = {
+    "Airflow": (*SERVICES[:3], TASK, *(FROZEN_AIRFLOW, KILLED_AIRFLOW) * 2),
+    "servers": (*SERVICES[3:], *(SESSION, "spark") * 2),
+    "Spark": (DRIVER, FROZEN, SLOTS, NETWORK) * 2,
+}
+"""What strikes in each test; what strikes the apply itself, twice."""
 AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
 prefix: DEMO_
@@ -99,7 +104,8 @@ def rig(stack: Stack) -> Rig:
 
 
 @pytest.mark.long
-def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: Stack, rig: Rig) -> None:
+@pytest.mark.parametrize("struck", STRIKES)
+def test_each_change_arrives_exactly_once_whatever_is_struck(stack: Stack, rig: Rig, struck: str) -> None:
     with stack.slaves["dr1"].connect(rig.pair.slave_info.database) as admin:
         audit.begin(admin, SLOT)
     checkpoint = rig.checkpoint
@@ -116,7 +122,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     for thread in threads:
         thread.start()
     try:
-        strike_all(stack, Random(SEED), lambda: reader.looks[-1].position if reader.looks else None)
+        strike_all(stack, STRIKES[struck], lambda: reader.looks[-1].position if reader.looks else None)
     except BaseException:
         print(what_the_run_says(api, run))
         raise
@@ -169,20 +175,20 @@ def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
     return False
 
 
-def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
-    """Strikes everything at least once, in an order of the seed; waits for new changes after each."""
-    strikes = [*SERVICES, *OF_SPARK, *OF_SPARK, "task", *(FROZEN_AIRFLOW, KILLED_AIRFLOW) * 2]
-    strikes.remove("spark")  # it is one of the services, too
+def strike_all(stack: Stack, strikes: Iterable[str], applied: Callable[[], object]) -> None:
+    """Strikes in an order of the seed; waits for new changes after each."""
+    chance, strikes = Random(SEED), list(strikes)
     chance.shuffle(strikes)
     way = Proxy(stack.services.spark.port)
     point_to(stack, way.port)
     for strike in strikes:
         await_arrival(applied, strike)
+        print(f"{datetime.now(UTC):%H:%M:%S} {strike}")
         time.sleep(chance.uniform(0.0, 1.0))
         if strike in SERVICES:
             killed = stack.kill(strike)
             stack.await_running(strike, 180, after=killed)
-        elif strike == "task":
+        elif strike == TASK:
             kill_task(stack)
         elif strike == FROZEN_AIRFLOW:
             freeze_airflow(stack, applied)
@@ -216,7 +222,7 @@ def kill_task(stack: Stack) -> None:
     def there() -> bool:
         for process in components(stack, "airflow-scheduler"):
             with contextlib.suppress(psutil.Error):
-                if TASK.match(" ".join(psutil.Process(process.pid).cmdline())):
+                if OF_A_TASK.match(" ".join(psutil.Process(process.pid).cmdline())):
                     found.append(process)
         return bool(found)
 

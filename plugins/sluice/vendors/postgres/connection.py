@@ -84,8 +84,11 @@ class PostgresSession(psycopg.Connection[Any]):
             raise
 
     def cursor(self, *args: Any, **options: Any) -> Any:
-        with classified(self):  # it may be closed
+        try:
             return super().cursor(*args, **options)
+        except psycopg.Error as error:  # it may be closed
+            adopt(error, self.place, self.mask)
+            raise
 
     def poll(self, query: LiteralString) -> object:
         """The value of a statement that is run many times a second. Keeps its cursor: making one costs a third."""

@@ -274,11 +274,13 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
 def taken_over(items: pa.Table) -> pa.Table:
     """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
     unordered = bool(pc.any(items.column("unordered")).as_py())
-    left_out = items.filter(pc.is_valid(items.column("left_out"))).select(["repl_key", "schema", "table", "left_out"])
-    oversized = [
-        Oversized(row["repl_key"], TableName(row["schema"], row["table"]), row["left_out"])
-        for row in left_out.to_pylist()
-    ]
+    oversized: list[Oversized] = []
+    if items.column("left_out").null_count < items.num_rows:
+        left_out = items.filter(pc.is_valid(items.column("left_out")))
+        oversized = [
+            Oversized(row["repl_key"], TableName(row["schema"], row["table"]), row["left_out"])
+            for row in left_out.select(["repl_key", "schema", "table", "left_out"]).to_pylist()
+        ]
     items = items.drop_columns(["unordered", "left_out"])
     place = items.column_names.index("trans_key")
     chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
