@@ -47,7 +47,7 @@ def guard(master: Master) -> None:
     """Makes the master read-only, and writable again."""
     with connect(master.info, application="test") as connection:
         made = Guard(connection, Prefix("DEMO_"), "public")
-        made.make("a failover is under way")
+        made.close("a failover is under way")
         made.release()
 
 

@@ -1,16 +1,30 @@
 """The phases of a failover, and the values that sequences are set to."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from sluice.failover.attempt import CannotTakeOver, Failover
 from sluice.failover.survey import Facts, blockers
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import MOVES, Action, Phase, SequenceValue, Sheet, passed, under_way
 from sluice.model.names import TableName
 from sluice.model.schema_definitions import Definition
 from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 AT_REST = Checkpoint("a", SlaveState.NORMAL, position=SnapshotPosition(5, 5))
+
+
+def test_a_slave_that_cannot_be_a_master_is_refused_by_name() -> None:
+    replication = SimpleNamespace(master=SimpleNamespace(stream=None), prefix="P_")
+    slave = SimpleNamespace(name="dr2")
+    infos = [ConnectionInfo(vendor, "db", 1, "d", "u", "p") for vendor in ("postgres", "mysql")]
+    pair = Pair(replication, slave, *infos)  # type: ignore[arg-type]
+    with pytest.raises(CannotTakeOver, match=r"cannot take over.* mysql are slaves only .*slave of postgres"):
+        Failover.named(pair, "run", Action.CHECK)
 
 
 def test_every_phase_leads_to_an_end() -> None:

@@ -38,15 +38,11 @@ def test_a_vendors_own_wording_of_a_common_statement_uses_all_that_it_is_given(f
 
 def test_a_name_that_holds_the_end_of_a_text_in_dollar_quotes_stays_a_name() -> None:
     table = '"a $sluice$; DROP TABLE b; $sluice_$"'
-    made = sql_files.render(
-        "postgres", "guard_make", prefix="demo_", schema='"x$s$"', function="f", table=table, message=f"'{table}'"
-    )
+    made = sql_files.render("postgres", "guard_lay", prefix="demo_", schema='"x$s$"', function="f", table=table)
     assert table in made
-    assert made.replace(table, "").count("$sluice__$") == 4 and "$sluice$" not in made.replace(table, "")
-    plain = sql_files.render(
-        "postgres", "guard_make", prefix="demo_", schema="x", function="f", table="t", message="''"
-    )
-    assert plain.count("$sluice$") == 4
+    assert made.replace(table, "").count("$sluice__$") == 2 and "$sluice$" not in made.replace(table, "")
+    plain = sql_files.render("postgres", "guard_lay", prefix="demo_", schema="x", function="f", table="t")
+    assert plain.count("$sluice$") == 2
 
 
 def test_statements_with_long_lists_of_keys_are_not_kept() -> None:

@@ -8,4 +8,4 @@ INSERT INTO ${schema}.${prefix}failover AS f (slave, failover_id, action, phase,
 VALUES (%(slave)s, %(id)s, %(action)s, 'begun', %(reverse)s, %(by)s, clock_timestamp())
 ON CONFLICT (slave) DO UPDATE SET failover_id = excluded.failover_id, action = excluded.action, phase = excluded.phase,
     reverse = excluded.reverse, started_by = excluded.started_by, begun_at = excluded.begun_at, last = NULL, start = NULL,
-    verified = NULL, made = '[]', updated_at = clock_timestamp()
+    verified = NULL, made = '[]', guarded_at = NULL, updated_at = clock_timestamp()

@@ -46,15 +46,111 @@ WITH t AS (
       AND NOT starts_with(c.relname, '${prefix}')
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
                       AND d.deptype = 'e')
+), types AS (
+    -- Types that somebody made: those of tables and arrays have no owner of their own.
+    SELECT n.nspname, y.*, CASE y.typtype WHEN 'd' THEN 'DOMAIN' ELSE 'TYPE' END AS word
+    FROM pg_catalog.pg_type y JOIN pg_catalog.pg_namespace n ON n.oid = y.typnamespace
+    LEFT JOIN pg_catalog.pg_class c ON c.oid = y.typrelid
+    WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND NOT starts_with(y.typname, '${prefix}')
+      AND (y.typtype IN ('d', 'e', 'r') OR (y.typtype = 'c' AND c.relkind = 'c'))
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_type'::regclass AND d.objid = y.oid
+                      AND d.deptype = 'e')
+), objects AS (
+    -- What has an owner and privileges; place: as GRANT names it, word: as ALTER and COMMENT do.
+    SELECT t.schema, t.name, '' AS thing, 'TABLE ' || t.quoted AS place, 'TABLE ' || t.quoted AS word, t.relowner AS owner,
+           coalesce(t.relacl, acldefault('r', t.relowner)) AS acl, acldefault('r', t.relowner) AS usual,
+           'pg_catalog.pg_class'::regclass AS catalog, t.oid
+    FROM t
+    UNION ALL
+    SELECT s.nspname, s.relname, '', 'SEQUENCE ' || s.quoted, 'SEQUENCE ' || s.quoted, s.relowner,
+           coalesce(s.relacl, acldefault('s', s.relowner)), acldefault('s', s.relowner), 'pg_catalog.pg_class'::regclass, s.oid
+    FROM sequences s
+    UNION ALL
+    SELECT n.nspname, '', '', format('SCHEMA %%I', n.nspname), format('SCHEMA %%I', n.nspname), n.nspowner,
+           coalesce(n.nspacl, acldefault('n', n.nspowner)), acldefault('n', n.nspowner), 'pg_catalog.pg_namespace'::regclass, n.oid
+    FROM spaces n
+    UNION ALL
+    SELECT v.nspname, v.relname, 'view', format('TABLE %%I.%%I', v.nspname, v.relname),
+           format('%%sVIEW %%I.%%I', CASE v.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, v.nspname, v.relname), v.relowner,
+           coalesce(v.relacl, acldefault('r', v.relowner)), acldefault('r', v.relowner), 'pg_catalog.pg_class'::regclass, v.oid
+    FROM views v
+    UNION ALL
+    SELECT f.nspname, d.name, 'function', 'ROUTINE ' || d.quoted, 'ROUTINE ' || d.quoted, f.proowner,
+           coalesce(f.proacl, acldefault('f', f.proowner)), acldefault('f', f.proowner), 'pg_catalog.pg_proc'::regclass, f.oid
+    FROM functions f
+    CROSS JOIN LATERAL (SELECT format('%%s(%%s)', f.proname, a.arguments) AS name,
+                               format('%%I.%%I(%%s)', f.nspname, f.proname, a.arguments) AS quoted
+                        FROM (SELECT pg_catalog.pg_get_function_identity_arguments(f.oid) AS arguments) a) d
+    UNION ALL
+    SELECT y.nspname, y.typname, 'type', format('%%s %%I.%%I', y.word, y.nspname, y.typname),
+           format('%%s %%I.%%I', y.word, y.nspname, y.typname), y.typowner,
+           coalesce(y.typacl, acldefault('T', y.typowner)), acldefault('T', y.typowner), 'pg_catalog.pg_type'::regclass, y.oid
+    FROM types y
 ), grants AS (
-    SELECT 'TABLE ' || t.quoted AS place, t.schema, t.name, a.grantee, a.privilege_type, a.is_grantable
-    FROM t CROSS JOIN LATERAL pg_catalog.aclexplode(t.relacl) a WHERE a.grantee <> t.relowner
+    SELECT o.place, o.schema, o.name, o.thing, a.grantee, a.privilege_type, a.is_grantable
+    FROM objects o CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) a WHERE a.grantee <> o.owner
+), withheld AS (
+    -- What everybody has of a new object, and was taken away: EXECUTE on functions, USAGE on types.
+    SELECT o.place, o.schema, o.name, o.thing, a.privilege_type
+    FROM objects o CROSS JOIN LATERAL pg_catalog.aclexplode(o.usual) a
+    WHERE a.grantee = 0 AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(o.acl) h
+                                        WHERE h.grantee = 0 AND h.privilege_type = a.privilege_type)
+), defaults AS (
+    -- Without a schema, a default privilege replaces what is built in; with one, it is added.
+    SELECT coalesce(n.nspname, '') AS schema, w.rolname AS role, k.word, d.defaclrole,
+           format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I%%s', w.rolname, ' IN SCHEMA ' || quote_ident(n.nspname)) AS head,
+           d.defaclacl AS acl, CASE WHEN n.oid IS NULL THEN acldefault(k.type, d.defaclrole) END AS usual
+    FROM pg_catalog.pg_default_acl d
+    JOIN pg_catalog.pg_roles w ON w.oid = d.defaclrole
+    JOIN (VALUES ('r'::"char", 'r'::"char", 'TABLES'), ('S', 's', 'SEQUENCES'), ('f', 'f', 'FUNCTIONS'), ('T', 'T', 'TYPES'),
+                 ('n', 'n', 'SCHEMAS')) AS k (own, type, word) ON k.own = d.defaclobjtype
+    LEFT JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace
+    WHERE (d.defaclnamespace = 0 OR n.oid IN (SELECT oid FROM spaces)) AND w.rolname <> current_user
+), default_grants AS (
+    SELECT d.*, a.grantee, a.privilege_type, a.is_grantable, true AS given
+    FROM defaults d CROSS JOIN LATERAL pg_catalog.aclexplode(d.acl) a
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.aclexplode(d.usual) u WHERE u.grantee = a.grantee
+                      AND u.privilege_type = a.privilege_type AND u.is_grantable = a.is_grantable)
     UNION ALL
-    SELECT 'SEQUENCE ' || s.quoted, s.nspname, s.relname, a.grantee, a.privilege_type, a.is_grantable
-    FROM sequences s CROSS JOIN LATERAL pg_catalog.aclexplode(s.relacl) a WHERE a.grantee <> s.relowner
+    SELECT d.*, u.grantee, u.privilege_type, u.is_grantable, false
+    FROM defaults d CROSS JOIN LATERAL pg_catalog.aclexplode(d.usual) u
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.aclexplode(d.acl) a WHERE u.grantee = a.grantee
+                      AND u.privilege_type = a.privilege_type AND u.is_grantable = a.is_grantable)
+), parts AS (
+    -- Partitions that do not belong to whom their root belongs.
+    SELECT t.oid, string_agg(format('%%s of %%s', p.name, p.owner), ', ' ORDER BY p.name) AS strange,
+           string_agg(format('WHEN %%L THEN %%L', p.name, p.owner), ' ' ORDER BY p.name) AS cases
+    FROM t CROSS JOIN LATERAL (
+        SELECT format('%%I.%%I', n.nspname, c.relname) AS name, r.rolname AS owner
+        FROM pg_catalog.pg_partition_tree(t.oid) e JOIN pg_catalog.pg_class c ON c.oid = e.relid
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
+        WHERE c.relowner <> t.relowner) p
+    WHERE t.relkind = 'p' GROUP BY t.oid
+), comments AS (
+    SELECT o.schema, o.name, o.thing, o.word, d.description
+    FROM objects o JOIN pg_catalog.pg_description d ON d.classoid = o.catalog AND d.objoid = o.oid AND d.objsubid = 0
+    WHERE o.place <> 'SCHEMA public'
     UNION ALL
-    SELECT format('SCHEMA %%I', n.nspname), n.nspname, '', a.grantee, a.privilege_type, a.is_grantable
-    FROM spaces n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a WHERE a.grantee <> n.nspowner
+    SELECT t.schema, t.name, format('column %%I', a.attname), format('COLUMN %%s.%%I', t.quoted, a.attname), d.description
+    FROM t JOIN pg_catalog.pg_description d ON d.classoid = 'pg_catalog.pg_class'::regclass AND d.objoid = t.oid AND d.objsubid > 0
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.objsubid AND NOT a.attisdropped
+    UNION ALL
+    SELECT t.schema, t.name, format('index %%I', x.relname), format('INDEX %%I.%%I', t.schema, x.relname), d.description
+    FROM t JOIN pg_catalog.pg_index i ON i.indrelid = t.oid JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+    JOIN pg_catalog.pg_description d ON d.classoid = 'pg_catalog.pg_class'::regclass AND d.objoid = x.oid
+    UNION ALL
+    SELECT t.schema, t.name, format('constraint %%I', k.conname), format('CONSTRAINT %%I ON %%s', k.conname, t.quoted), d.description
+    FROM t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.oid
+    JOIN pg_catalog.pg_description d ON d.classoid = 'pg_catalog.pg_constraint'::regclass AND d.objoid = k.oid
+    UNION ALL
+    SELECT t.schema, t.name, format('trigger %%I', g.tgname), format('TRIGGER %%I ON %%s', g.tgname, t.quoted), d.description
+    FROM t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    JOIN pg_catalog.pg_description d ON d.classoid = 'pg_catalog.pg_trigger'::regclass AND d.objoid = g.oid
+    WHERE g.tgfoid NOT IN (SELECT oid FROM own_functions)
+    UNION ALL
+    SELECT t.schema, t.name, format('policy %%I', p.polname), format('POLICY %%I ON %%s', p.polname, t.quoted), d.description
+    FROM t JOIN pg_catalog.pg_policy p ON p.polrelid = t.oid
+    JOIN pg_catalog.pg_description d ON d.classoid = 'pg_catalog.pg_policy'::regclass AND d.objoid = p.oid
 ), column_grants AS (
     SELECT t.schema, t.name, t.quoted, c.attname, a.grantee, a.privilege_type, a.is_grantable
     FROM t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid AND NOT c.attisdropped
@@ -72,7 +168,8 @@ WITH t AS (
     WHERE r.rolname IS DISTINCT FROM current_user
 ), referred (oid) AS (
     SELECT relowner FROM t UNION SELECT grantee FROM grants UNION SELECT grantee FROM column_grants
-    UNION SELECT unnest(polroles) FROM policies
+    UNION SELECT unnest(polroles) FROM policies UNION SELECT owner FROM objects WHERE thing = ''
+    UNION SELECT defaclrole FROM defaults UNION SELECT grantee FROM default_grants
 )
 SELECT 'role', '', '', r.rolname::text, '', ARRAY[format('CREATE ROLE %%I', r.rolname)], '{}'::text[]
 FROM pg_catalog.pg_roles r
@@ -100,8 +197,10 @@ SELECT 'sequence', s.nspname, '', s.relname,
 FROM sequences s WHERE s.identity IS NOT TRUE
 UNION ALL
 SELECT 'function', f.nspname, '', format('%%s(%%s)', f.proname, pg_catalog.pg_get_function_identity_arguments(f.oid)),
-       md5(pg_catalog.pg_get_functiondef(f.oid)), ARRAY[pg_catalog.pg_get_functiondef(f.oid)], '{}'
-FROM functions f
+       md5(pg_catalog.pg_get_functiondef(f.oid)),
+       ARRAY[pg_catalog.pg_get_functiondef(f.oid), format('ALTER %%s OWNER TO %%I', o.word, r.rolname)], '{}'
+FROM functions f JOIN objects o ON o.catalog = 'pg_catalog.pg_proc'::regclass AND o.oid = f.oid
+JOIN pg_catalog.pg_roles r ON r.oid = f.proowner
 UNION ALL
 SELECT 'default', t.schema, t.name, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
        ARRAY[format('ALTER TABLE %%s ALTER COLUMN %%I SET DEFAULT %%s', t.quoted, a.attname,
@@ -150,8 +249,10 @@ FROM t JOIN pg_catalog.pg_rewrite r ON r.ev_class = t.oid
 UNION ALL
 SELECT 'view', v.nspname, '', v.relname, pg_catalog.pg_get_viewdef(v.oid),
        ARRAY[format('CREATE %%sVIEW %%I.%%I AS %%s', CASE v.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, v.nspname, v.relname,
-                    pg_catalog.pg_get_viewdef(v.oid))], '{}'
-FROM views v
+                    pg_catalog.pg_get_viewdef(v.oid)),
+             format('ALTER %%s OWNER TO %%I', o.word, r.rolname)], '{}'
+FROM views v JOIN objects o ON o.catalog = 'pg_catalog.pg_class'::regclass AND o.oid = v.oid
+JOIN pg_catalog.pg_roles r ON r.oid = v.relowner
 UNION ALL
 SELECT 'policy', p.schema, p.name, p.polname, d.rest, ARRAY[format('CREATE POLICY %%I ON %%s %%s', p.polname, p.quoted, d.rest)],
        ARRAY[format('DROP POLICY %%I ON %%s', p.polname, p.quoted)]
@@ -173,17 +274,31 @@ SELECT 'row level security', t.schema, t.name, '', CASE WHEN t.relforcerowsecuri
              format('ALTER TABLE %%s NO FORCE ROW LEVEL SECURITY', t.quoted)]
 FROM t WHERE t.relrowsecurity
 UNION ALL
-SELECT 'owner', t.schema, t.name, '', r.rolname, ARRAY[format('ALTER TABLE %%s OWNER TO %%I', t.quoted, r.rolname)], '{}'
-FROM t JOIN pg_catalog.pg_roles r ON r.oid = t.relowner
+SELECT 'comment', c.schema, c.name, c.thing, c.description, ARRAY[format('COMMENT ON %%s IS %%L', c.word, c.description)],
+       ARRAY[format('COMMENT ON %%s IS NULL', c.word)]
+FROM comments c
 UNION ALL
-SELECT 'owner', s.nspname, s.relname, '', r.rolname, ARRAY[format('ALTER SEQUENCE %%s OWNER TO %%I', s.quoted, r.rolname)], '{}'
-FROM sequences s JOIN pg_catalog.pg_roles r ON r.oid = s.relowner WHERE s.owner IS NULL
+SELECT 'owner', o.schema, o.name, o.thing, concat_ws(E'\n', r.rolname, p.strange),
+       ARRAY[CASE WHEN t.relkind = 'p' THEN
+                 -- The slave has partitions of its own, a DEFAULT one perhaps.
+                 format('DO %%L', format('DECLARE part text; BEGIN FOR part IN SELECT %%1$L::regclass UNION '
+                     'SELECT relid::regclass FROM pg_partition_tree(%%1$L) LOOP EXECUTE format(''ALTER TABLE %%%%s OWNER TO %%%%I'', part, %%2$s); END LOOP; END', t.quoted,
+                     CASE WHEN p.cases IS NULL THEN quote_literal(r.rolname)
+                          ELSE format('(SELECT CASE format(''%%%%I.%%%%I'', n.nspname, c.relname) %%s ELSE %%L END FROM pg_class c '
+                                      'JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = part::regclass)', p.cases, r.rolname)
+                     END))
+             ELSE format('ALTER %%s OWNER TO %%I', o.word, r.rolname) END], '{}'
+FROM objects o JOIN pg_catalog.pg_roles r ON r.oid = o.owner
+LEFT JOIN t ON o.catalog = 'pg_catalog.pg_class'::regclass AND t.oid = o.oid
+LEFT JOIN parts p ON p.oid = t.oid
+WHERE o.catalog <> 'pg_catalog.pg_namespace'::regclass
+  AND NOT EXISTS (SELECT FROM sequences s WHERE s.oid = o.oid AND s.owner IS NOT NULL)
 UNION ALL
 -- For a schema that an administrator created, nothing depends on the owner.
 SELECT 'schema owner', n.nspname, '', '', r.rolname, ARRAY[format('ALTER SCHEMA %%I OWNER TO %%I', n.nspname, r.rolname)], '{}'
 FROM spaces n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner AND NOT r.rolsuper AND r.rolname !~ '^pg_'
 UNION ALL
-SELECT 'privilege', g.schema, g.name, format('%%s to %%s%%s', split_part(g.place, ' ', 1), d.grantee, d.option),
+SELECT 'privilege', g.schema, g.name, format('%%s to %%s%%s', coalesce(nullif(g.thing, ''), split_part(g.place, ' ', 1)), d.grantee, d.option),
        string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type),
        ARRAY[format('GRANT %%s ON %%s TO %%s%%s', string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type), g.place, d.grantee, d.option)],
        ARRAY[format('REVOKE %%s ON %%s FROM %%s', string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type), g.place, d.grantee)]
@@ -191,7 +306,7 @@ FROM grants g LEFT JOIN pg_catalog.pg_roles r ON r.oid = g.grantee
 CROSS JOIN LATERAL (SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') AS grantee,
                            CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS option) d
 WHERE r.rolname IS DISTINCT FROM current_user
-GROUP BY g.schema, g.name, g.place, d.grantee, d.option
+GROUP BY g.schema, g.name, g.thing, g.place, d.grantee, d.option
 UNION ALL
 SELECT 'privilege', g.schema, g.name, format('column %%I to %%s%%s', g.attname, d.grantee, d.option),
        string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type),
@@ -200,7 +315,25 @@ SELECT 'privilege', g.schema, g.name, format('column %%I to %%s%%s', g.attname, 
 FROM column_grants g LEFT JOIN pg_catalog.pg_roles r ON r.oid = g.grantee
 CROSS JOIN LATERAL (SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') AS grantee,
                            CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS option) d
+WHERE r.rolname IS DISTINCT FROM current_user
 GROUP BY g.schema, g.name, g.quoted, g.attname, d.grantee, d.option
+UNION ALL
+SELECT 'privilege', w.schema, w.name, concat_ws(' ', nullif(w.thing, ''), 'not to PUBLIC'), string_agg(w.privilege_type, ', ' ORDER BY w.privilege_type),
+       ARRAY[format('REVOKE %%s ON %%s FROM PUBLIC', string_agg(w.privilege_type, ', ' ORDER BY w.privilege_type), w.place)],
+       ARRAY[format('GRANT %%s ON %%s TO PUBLIC', string_agg(w.privilege_type, ', ' ORDER BY w.privilege_type), w.place)]
+FROM withheld w GROUP BY w.schema, w.name, w.thing, w.place
+UNION ALL
+SELECT 'default privilege', g.schema, g.role, format('%%s %%s %%s%%s', g.word, CASE WHEN g.given THEN 'to' ELSE 'not to' END, d.grantee, d.option),
+       string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type),
+       ARRAY[CASE WHEN g.given THEN format('%%s GRANT %%s ON %%s TO %%s%%s', g.head, string_agg(g.privilege_type, ', '), g.word, d.grantee, d.option)
+                  ELSE format('%%s REVOKE %%s ON %%s FROM %%s', g.head, string_agg(g.privilege_type, ', '), g.word, d.grantee) END],
+       ARRAY[CASE WHEN g.given THEN format('%%s REVOKE %%s ON %%s FROM %%s', g.head, string_agg(g.privilege_type, ', '), g.word, d.grantee)
+                  ELSE format('%%s GRANT %%s ON %%s TO %%s%%s', g.head, string_agg(g.privilege_type, ', '), g.word, d.grantee, d.option) END]
+FROM default_grants g LEFT JOIN pg_catalog.pg_roles r ON r.oid = g.grantee
+CROSS JOIN LATERAL (SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') AS grantee,
+                           CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS option) d
+WHERE r.rolname IS DISTINCT FROM current_user
+GROUP BY g.schema, g.role, g.word, g.given, g.head, d.grantee, d.option
 UNION ALL
 SELECT 'setting', '', '', concat_ws(' of role ', s.name, nullif(quote_ident(s.role), '')), s.value,
        ARRAY[format('DO %%L', format('BEGIN EXECUTE format(%%L, current_database()); END',

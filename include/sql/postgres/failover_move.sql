@@ -6,5 +6,6 @@
 -- Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}failover
 SET phase = %(phase)s, last = coalesce(%(last)s, last), start = coalesce(%(start)s, start),
-    verified = coalesce(%(verified)s, verified), updated_at = clock_timestamp()
+    verified = coalesce(%(verified)s, verified),
+    guarded_at = CASE WHEN %(phase)s = 'guarded' THEN clock_timestamp() ELSE guarded_at END, updated_at = clock_timestamp()
 WHERE slave = %(slave)s

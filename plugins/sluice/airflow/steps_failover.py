@@ -3,7 +3,9 @@
 import logging
 import re
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,16 +22,16 @@ from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile, resources
 from sluice.capture.uninstall import uninstall
-from sluice.config import Replication
+from sluice.coordination.events import Events
 from sluice.coordination.failover_claim import FailoverClaim
-from sluice.counted import counted
+from sluice.counted import counted, listed
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.failover import reversal, steps, survey, switch
 from sluice.failover.attempt import Failover
+from sluice.model.event import Event, EventKind
 from sluice.model.failover import Action
-from sluice.model.names import TableName
 from sluice.model.schema_definitions import TREATMENTS
 from sluice.pair import Pair
 from sluice.verify.findings import Kind, Outcome
@@ -140,9 +142,10 @@ def question(failover: Failover, report: str) -> str:
     """The text of the question, in Markdown."""
     if failover.action is Action.PLANNED:
         what = (
-            f"**Approve**: the master {failover.master_info.place} refuses writes to the replicated tables from then "
-            f"on, until slave {failover.slave.name} has applied all it had, is verified, completed, and the master. "
-            "Should a step fail before, the master takes writes again."
+            f"**Approve**: slave {failover.slave.name} is compared and prepared while the application writes. Then the "
+            f"master {failover.master_info.place} refuses writes to the replicated tables, for a second or two, until "
+            "the slave has applied the last changes and is the master. Should a step fail before, the master takes "
+            "writes again."
         )
     else:
         what = (
@@ -171,22 +174,9 @@ def begin(task: TaskContext) -> str:
 
 
 @part_of(Action.PLANNED)
-def guard(task: TaskContext) -> str:
-    """Triggers of Sluice make the master refuse writes to the replicated tables. Takes its last position."""
-    steps.guard(failover_of(task))
-    return "the master refuses writes"
-
-
-@part_of(Action.PLANNED)
-def reach(task: TaskContext) -> str:
-    """Waits until the slave has applied the last position."""
-    steps.reach(failover_of(task), task.redis)
-    return "the slave has all"
-
-
-@part_of(Action.PLANNED)
 def verify(task: TaskContext) -> str:
-    """Compares every replicated table, whole or a sample. A table that differs ends the failover."""
+    """Compares every replicated table, whole or a sample, while the application writes. A table that differs ends the
+    failover."""
     failover, sample = failover_of(task), int(task.context["params"]["sample"])
     if steps.is_verified(failover):
         return "compared before"
@@ -219,35 +209,98 @@ def in_words(finding: FindingReport) -> str:
     return finding["reason"] or f"{', '.join(kinds)}{', as ' if keys else ''}{'; '.join(keys)}"
 
 
+@part_of(Action.PLANNED)
+def prepare(task: TaskContext) -> str:
+    """Does what takes long, while the application writes: indexes, checks, comments; with `reverse` the capture; the
+    triggers of the guard, which refuse nothing yet."""
+    left = switch.prepare(failover_of(task), lambda slave: _capture(task, slave))
+    return "\n".join(left) or "prepared"
+
+
 @part_of(*BOTH)
+def switch_over(task: TaskContext) -> str:
+    """Makes the slave the master. In a planned failover the master refuses writes from here on; should anything fail,
+    it takes them again. Once the slave is the master, let the application connect to it. The log says what a person
+    has to do."""
+    failover = failover_of(task)
+    if failover.action is Action.PLANNED:
+        steps.approach(failover, task.redis)
+    begun = time.monotonic()
+    try:
+        results = [stage(task) for stage in STAGES if failover.action is Action.PLANNED or stage not in OF_PLANNED]
+    except Exception as error:
+        if failover.action is Action.PLANNED:
+            _give_back(task, failover, error)
+        raise
+    if failover.action is Action.PLANNED:
+        log.info("%s: from the guard to the switch it took %.1f s", task, time.monotonic() - begun)
+    return "\n".join(results)
+
+
+def guard(task: TaskContext) -> str:
+    """The master refuses writes. Takes its last position."""
+    failover = failover_of(task)
+    steps.guard(failover)
+    _add_event(task, f"The master {failover.master_info.place} refuses writes, for failover {failover.id}")
+    return "the master refuses writes"
+
+
+def reach(task: TaskContext) -> str:
+    """Waits until the slave has applied the last position."""
+    steps.reach(failover_of(task), task.redis)
+    return "the slave has all"
+
+
 def end_apply(task: TaskContext) -> str:
     """Ends the apply of the slave; nothing is applied to it from now on."""
     return steps.end_apply(failover_of(task), task.redis)
 
 
-@part_of(*BOTH)
 def complete(task: TaskContext) -> str:
-    """Creates constraints, actions of foreign keys, triggers, privileges and sequences as on the master. The log says
-    what a person has to do."""
+    """Creates actions of foreign keys, triggers, owners, privileges and the like as on the master."""
     left = switch.complete(failover_of(task))
     return "\n".join(left) or "all is as on the master"
 
 
-@part_of(*BOTH)
 def capture(task: TaskContext) -> str:
     """With `reverse`: captures the slave's changes from before its first writer on."""
     failover = failover_of(task)
-    turned = reversal.turned(task.replication, task.slave.name)
-    with failover.on_slave() as slave:
-        sheet = failover.kept(slave).sheet()
-    switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables if sheet else None))
+    switch.capture(failover, lambda slave: _capture(task, slave))
     return "captured" if failover.reverse else "not wanted"
 
 
-@part_of(*BOTH)
-def switch_over(task: TaskContext) -> str:
-    """Makes the slave the master. This cannot be undone: let the application connect to it."""
-    return switch.switch(failover_of(task), task.redis)
+def switch_state(task: TaskContext) -> str:
+    """Makes the slave the master. This cannot be undone."""
+    failover = failover_of(task)
+    text = switch.switch(failover, task.redis)
+    former = failover.master_info.place
+    _add_event(
+        task, f"{failover.slave_info.place} is the master in place of {former}: {failover.action}, by {failover.by}"
+    )
+    return text
+
+
+def _add_event(task: TaskContext, text: str) -> None:
+    """For the history on the slave's page: who was the master, and when nobody took writes."""
+    with suppress(SluiceError):
+        Events(task.redis, task.prefix, task.slave.name).add([Event(time.time(), EventKind.STATE, text)])
+
+
+OF_PLANNED = (guard, reach)
+STAGES = (*OF_PLANNED, end_apply, complete, capture, switch_state)
+"""What `switch_over` does, one after another. Each may be killed and run again."""
+
+
+def _give_back(task: TaskContext, failover: Failover, error: Exception) -> None:
+    """Makes the master take writes again at once, instead of at the next try; `error` tells why."""
+    try:
+        sentence = _abort(task, failover)
+    except switch.TooLate:
+        return
+    except SluiceError as failure:
+        log.error("%s: %s", task, failure)
+        return
+    raise Terminal(f"{str(error).rstrip('.')}. {sentence[0].upper()}{sentence[1:]}.") from error
 
 
 @part_of(*BOTH)
@@ -257,14 +310,21 @@ def follow(task: TaskContext) -> str:
     if not failover.reverse:
         return "not wanted"
     sentence = switch.follow(failover, task.redis)
-    place = reversal.write(task.replication, task.slave.name)
+    with failover.on_slave() as slave:
+        sheet = failover.kept_sheet(slave)
+        left_over = survey.left_over(failover, slave, sheet) if sheet else []
+    places = failover.master_info.place, failover.slave_info.place
+    place = reversal.write(task.replication, task.slave.name, left_over=left_over, places=places)
     if place is None:
         how = f"change places of the connections {task.replication.master.conn_id} and {task.slave.conn_id} in "
         how += str(task.replication.source)
     else:
         log.info("%s", place.read_text(encoding="utf-8"))
         how = f"put it in force: mv {place} {task.replication.source}"
-    text = f"{sentence}. Now {how}, then trigger cdc_apply for {task.prefix} and {task.slave.name}"
+    if left_over and place is None:
+        how += f", exclude {listed(left_over)} (replicate: false)"
+    text = f"{sentence}. Slave {task.slave.name} is then {places[0]}, the former master. Now {how}, then trigger "
+    text += f"cdc_apply for {task.prefix} and {task.slave.name}"
     log.info("%s: %s", task, text)
     return text
 
@@ -308,6 +368,7 @@ def settle(context: Context) -> str:
 
 def _abort(task: TaskContext, failover: Failover) -> str:
     text = switch.abort(failover, task.redis, lambda slave: _uninstall(failover, slave))
+    _add_event(task, f"{text[0].upper()}{text[1:]}")
     log.info("%s: %s", task, text)
     return text
 
@@ -316,11 +377,12 @@ def _uninstall(failover: Failover, slave: Session) -> None:
     uninstall(slave, failover.prefix, failover.slave.schema)
 
 
-def _capture(slave: Session, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
-    """Captures changes of `tables` on the new master; None: of all configured tables. Whether anything was
-    installed."""
+def _capture(task: TaskContext, slave: Session) -> bool:
+    """Captures changes of the master's replicated tables on the new master. Whether anything was installed."""
+    turned = reversal.turned(task.replication, task.slave.name)
+    sheet = failover_of(task).kept_sheet(slave)
     present = vendor_of(turned.master.vendor).rows.tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
-    wanted = turned.resolve(present if tables is None else [table for table in present if table in set(tables)])
+    wanted = turned.resolve(present if sheet is None else [table for table in present if table in set(sheet.tables)])
     reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
     return report.changed

@@ -42,7 +42,7 @@ from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
-from sluice.failover import survey
+from sluice.failover import former_master, survey
 from sluice.failover.attempt import Failover
 from sluice.load import clearing
 from sluice.model.failover import Action, Sheet
@@ -170,7 +170,7 @@ def check_structure(task: TaskContext) -> str:
 @per_prefix()
 def keep_definitions(task: TaskContext) -> str:
     """Stores the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
-    master."""
+    master. A former master that is back after one is made to refuse writes."""
     if task.replication.master.stream:
         return NO_DATABASE
     kept = []
@@ -189,6 +189,8 @@ def keep_definitions(task: TaskContext) -> str:
                         return "not installed"
                     sheet = survey.read_sheet(failover, master)
             kept += [name] if survey.keep_sheet(failover, sheet) else []
+            if text := former_master.keep_apart(failover):
+                log.error("%s: %s", one, text)
         except SluiceError as failure:
             log.warning("%s: the master's definitions are not kept there: %s", one, failure)
     return f"kept on {', '.join(kept) or 'no slave'}"

@@ -20,6 +20,8 @@ class Guarded:
     """Quoted."""
     function: str
     """The function that refuses writes, if there is one."""
+    laid: bool
+    """Whether its trigger fires."""
     refuses: bool
 
 
@@ -88,9 +90,14 @@ class MasterGuard(Protocol):
         """All tables that must refuse writes, and whether they do."""
         ...
 
-    def make(self, message: str) -> None:
-        """Each table refuses writes with `message`. Transactions that write are waited for, and no other one waits for
-        more than a moment. Raises `Terminal` where one does not end."""
+    def lay(self) -> None:
+        """Creates what `close` needs, which refuses nothing. No transaction waits for it for more than a moment. Raises
+        `Terminal` where one does not end."""
+        ...
+
+    def close(self, message: str) -> None:
+        """Each table refuses writes with `message`, all at once, and no transaction that wrote before is open when it
+        returns. Raises `Terminal` where one does not end; then no table refuses writes."""
         ...
 
     def release(self) -> None:
@@ -153,9 +160,10 @@ class FailoverSupport(Protocol):
         """Undoes the last recorded change, in one transaction."""
         ...
 
-    def set_sequence(self, connection: Session, master: SequenceValue, gap: int) -> int | None:
+    def set_sequence(self, connection: Session, master: SequenceValue, gap: int, *, search: bool = True) -> int | None:
         """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was
-        ever drawn. `gap`: values left free. Raises `LookupError` where the slave has no such sequence."""
+        ever drawn. `gap`: values left free. `search`: looks for the farthest value in the column, which may read the
+        whole table. Raises `LookupError` where the slave has no such sequence."""
         ...
 
     def changed_since(self, connection: Session, prefix: Prefix, schema: str, last: Position, now: Position) -> bool:

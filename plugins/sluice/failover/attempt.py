@@ -11,14 +11,27 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.failover import FailoverTable
 from sluice.database.registry import NoDatabase, reach, vendor_of
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.checkpoint_recovery import resume
 from sluice.model.failover import Action, Record, Sheet
 from sluice.model.position import Position
+from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 
 ANSWER_SECONDS = 5
 """After so long without a connection a master counts as unreachable."""
+
+
+class CannotTakeOver(Terminal):
+    """The slave is of a vendor that is no master."""
+
+    def __init__(self, pair: Pair):
+        able = ", ".join(name for name, facts in VENDORS.items() if facts.fails_over)
+        super().__init__(
+            f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} are slaves "
+            f"only ({pair.slave_info.place}). Fail over to a slave of {able}."
+        )
 
 
 @dataclass(frozen=True)
@@ -37,9 +50,12 @@ class Failover(Pair):
 
     @classmethod
     def named(cls, pair: Pair, failover_id: str, action: Action) -> "Failover":
-        """The failover with the defaults of the form. Raises `NoDatabase` where the master is a recorded stream."""
+        """The failover with the defaults of the form. Raises `NoDatabase` where the master is a recorded stream,
+        `CannotTakeOver`."""
         if pair.replication.master.stream:
             raise NoDatabase(pair.replication.master.stream.vendor)
+        if VENDORS[pair.slave_info.vendor].slave_only:
+            raise CannotTakeOver(pair)
         return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action)
 
     @property

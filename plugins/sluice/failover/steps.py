@@ -1,7 +1,10 @@
 """The steps of a failover up to the last position, one function a task of its DAG.
 
-    planned   begin → guard → reach → (verify) → end_apply → complete → (capture) → switch → follow → finish
-    forced    begin ─────────────────────────▶ end_apply → complete → (capture) → switch → follow → finish
+    planned   begin → (verify) → prepare → guard → reach → end_apply → complete → capture → switch → follow → finish
+    forced    begin ─────────────────────────────────────▶ end_apply → complete → capture → switch → follow → finish
+
+From `guard` to `switch` the application cannot write, so these steps follow each other in one task, and do only what
+cannot be done before.
 
 Each step may be killed anywhere and run again: it reads from the slave what is done (`Phase`), and does the rest. Until
 the switch everything can be undone: see `sluice.failover.switch.abort`.
@@ -30,11 +33,13 @@ from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.failover")
 
-REACH_SECONDS = 900.0
-"""How long the application waits at most for the slave to apply the queued changes; then the failover fails."""
+APPROACH_SECONDS = 900.0
+"""How long a slave may take to come close to a master that is written to; then the failover fails."""
+REACH_SECONDS = 60.0
+"""How long the application waits at most for the slave to apply the last changes; then the failover fails."""
 SILENT_SECONDS = 60.0
 """After so long without a running apply the failover fails."""
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.05
 
 
 class FailoverOver(Terminal):
@@ -93,6 +98,23 @@ def begin(failover: Failover, store: "Redis") -> None:
     log.info("%s: %s failover %s begins", failover, failover.action, failover.id)
 
 
+def lay_guard(failover: Failover) -> None:
+    """Creates the triggers of the guard, which refuse nothing yet. Raises `MasterBusy`, `Taken`."""
+    with failover.on_master() as master:
+        master_guard = guard_of(failover, master)
+        _claim(failover, master_guard)
+        master_guard.lay()
+
+
+def approach(failover: Failover, store: "Redis") -> None:
+    """Waits until the slave has what the master holds now, so that little is left when it refuses writes."""
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.GUARDED):
+            return
+        with failover.on_master() as master:
+            _await(failover, slave, master, store, position_of(failover, master), APPROACH_SECONDS)
+
+
 def guard(failover: Failover) -> None:
     """Makes the master refuse writes to the replicated tables, and takes the last position.
 
@@ -103,44 +125,69 @@ def guard(failover: Failover) -> None:
             return
         with failover.on_master() as master:
             master_guard = guard_of(failover, master)
-            first = master_guard.claim(failover.id, failover.slave.name)
-            if first.id != failover.id:
-                raise Taken(failover, first.id, first.slave)
-            log.info("%s: from here on the master refuses writes to the replicated tables", failover)
-            master_guard.make(
+            _claim(failover, master_guard)
+            master_guard.close(
                 f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})"
             )
+            log.info("%s: the master refuses writes to the replicated tables", failover)
             last = position_of(failover, master)
         move(failover, slave, Phase.GUARDED, last=last.text())
     log.info("%s: the master's last position is %s, as of %s", failover, last, last.time)
 
 
+def _claim(failover: Failover, master_guard: MasterGuard) -> None:
+    first = master_guard.claim(failover.id, failover.slave.name)
+    if first.id != failover.id:
+        raise Taken(failover, first.id, first.slave)
+
+
 def reach(failover: Failover, store: "Redis") -> None:
     """Waits until the slave has reached the last position. Raises `NotReached`."""
-    end, silent = time.monotonic() + REACH_SECONDS, time.monotonic() + SILENT_SECONDS
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.REACHED):
             return
-        last = last_of(failover, slave)
-        while True:
-            checkpoint = failover.checkpoints(slave).read()
-            if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
-                raise NotReached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
-            position = applied(failover, store, checkpoint)
-            if position is not None and not checkpoint.catching_up and position.covers_all_of(last):
-                break
-            if closures := Gate(store, failover.prefix, failover.slave.name).closures():
-                raise NotReached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
-            now = time.monotonic()
-            if lease.taken(store, failover.prefix, failover.slave.name):
-                silent = now + SILENT_SECONDS
-            if now > silent:
-                raise NotReached(failover, "no apply runs. Trigger cdc_apply.")
-            if now > end:
-                raise NotReached(failover, f"{REACH_SECONDS:.0f} s were not enough. Wait until its lag is small.")
-            time.sleep(LOOK_SECONDS)
+        with failover.on_master() as master:
+            _await(failover, slave, master, store, last_of(failover, slave), REACH_SECONDS)
         move(failover, slave, Phase.REACHED)
     log.info("%s: the slave has applied all that the master ever committed", failover)
+
+
+def _await(
+    failover: Failover, slave: Session, master: Session, store: "Redis", wanted: Position, seconds: float
+) -> None:
+    """Returns when the slave has applied `wanted`. Raises `NotReached`."""
+    end, silent = time.monotonic() + seconds, time.monotonic() + min(seconds, SILENT_SECONDS)
+    while True:
+        checkpoint = failover.checkpoints(slave).read()
+        if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
+            raise NotReached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
+        position = applied(failover, store, checkpoint)
+        if position is not None and not checkpoint.catching_up and _has(failover, master, position, wanted):
+            return
+        if closures := Gate(store, failover.prefix, failover.slave.name).closures():
+            raise NotReached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
+        now = time.monotonic()
+        if lease.taken(store, failover.prefix, failover.slave.name):
+            silent = now + SILENT_SECONDS
+        if now > silent:
+            raise NotReached(failover, "no apply runs. Trigger cdc_apply.")
+        if now > end:
+            raise NotReached(failover, f"{seconds:.0f} s were not enough. Wait until its lag is small.")
+        time.sleep(LOOK_SECONDS)
+
+
+def _has(failover: Failover, master: Session, position: Position, wanted: Position) -> bool:
+    """Whether a slave at `position` has all of `wanted`.
+
+    A slave that rests is past the last position that the master has recorded. After a crash, the master uses the
+    transaction IDs in between again: until an apply has begun anew from there, they seem to be applied.
+    """
+    if not position.covers_all_of(wanted):
+        return False
+    if position.restart.covers_all_of(wanted):
+        return True
+    support, schema = vendor_of(failover.master_info.vendor).failover, failover.replication.master.schema
+    return not support.changed_since(master, failover.prefix, schema, position.restart, wanted)
 
 
 def is_verified(failover: Failover) -> bool:
@@ -201,7 +248,8 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
                 raise NotReached(failover, "its position is not known.")
             if failover.action is Action.PLANNED:
                 last = last_of(failover, slave)
-                at_last = position.covers_all_of(last) and not checkpoint.catching_up
+                with failover.on_master() as master:
+                    at_last = _has(failover, master, position, last) and not checkpoint.catching_up
                 if checkpoint.state is not SlaveState.NORMAL or not at_last:
                     raise NotReached(failover, f"it is {checkpoint.state} and left that position since.")
             if failover.slave.checkpoint == "redis":

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from redis import Redis
 
 from sluice import config
+from sluice.configuration.resolve import rule_for
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease
 from sluice.coordination.gate import ADMIN, Gate
@@ -18,6 +19,7 @@ from sluice.database.failover import Claim
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
+from sluice.failover import former_master
 from sluice.failover.attempt import Failover, applied
 from sluice.failover.reversal import turned
 from sluice.model.checkpoint import Checkpoint
@@ -64,6 +66,8 @@ class Facts:
     rejects: int = 0
     missing: list[TableName] = field(default_factory=list)
     """Replicated tables that the slave lacks, or has not loaded."""
+    left_over: list[TableName] = field(default_factory=list)
+    """Tables that only the slave has, and that the configuration would replicate from it."""
     faults: Mapping[TableName, str] = field(default_factory=dict)
     """Table → the fault of its capture."""
     verified: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -81,6 +85,8 @@ class Facts:
     different: list[Difference] = field(default_factory=list)
     others: dict[str, str] = field(default_factory=dict)
     """Other slave of the master → its state in words."""
+    only_former: list[str] = field(default_factory=list)
+    """After a forced failover: changes that only the former master has, in words."""
     feeds: list[str] = field(default_factory=list)
     """Names of feeds that read the master's changes."""
     sources: list[str] = field(default_factory=list)
@@ -105,6 +111,8 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
         try:
             with failover.on_master() as master:
                 _read_master(failover, facts, master)
+                if former := former_master.found(failover, master, slave):
+                    facts.only_former = [f"of {former.place}, a former master:", *former.only_here()]
         except SluiceError as silence:
             facts.silent, facts.refuses = str(silence), isinstance(silence, Terminal)
         if facts.sheet is None:
@@ -114,12 +122,28 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
             on_slave = catalog.shapes(slave, facts.sheet.tables)
             states = facts.checkpoint.tables if facts.checkpoint else ALL_READY
             facts.missing = [table for table in facts.sheet.tables if table not in on_slave or not states.ready(table)]
+            facts.left_over = left_over(failover, slave, facts.sheet)
             facts.different = compared(failover, slave, facts.sheet)
             support = vendor_of(failover.slave_info.vendor).failover
             lacking = support.rights_lacking(slave, facts.different)
             facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
     _read_others(failover, facts, store)
     return facts
+
+
+def left_over(failover: Failover, slave: Session, sheet: Sheet) -> list[TableName]:
+    """Tables that the master has no more, or never had, and that the configuration would replicate from the slave."""
+    known = {*sheet.tables, *sheet.unreplicated}
+    present = vendor_of(failover.slave_info.vendor).rows.tables(slave)
+    rules = failover.replication.tables
+    return [
+        table
+        for table in present
+        if table not in known
+        and not table.name.startswith(failover.prefix.lower)
+        and (rule := rule_for(table, rules)) is not None
+        and rule.replicate
+    ]
 
 
 def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Difference]:
@@ -202,6 +226,13 @@ def _read_others(failover: Failover, facts: Facts, store: "Redis") -> None:
                 facts.sources.append(f"{other.prefix} → {slave.name}")
 
 
+def in_words(record: Record) -> str:
+    """How far a failover is, and since when the master refuses writes for it."""
+    return (
+        f"{record.phase}: the master refuses writes since {record.guarded_at}" if record.refuses else str(record.phase)
+    )
+
+
 def goes_on(facts: Facts, failover: Failover) -> bool:
     """Whether this failover has begun before and was not aborted."""
     return facts.record is not None and facts.record.id == failover.id and facts.record.phase is not Phase.ABORTED
@@ -215,8 +246,8 @@ def blockers(
     checkpoint = facts.checkpoint
     if facts.record is not None and facts.record.under_way and facts.record.id != failover_id:
         reasons.append(
-            f"Failover {facts.record.id} of this slave is under way ({facts.record.phase}): clear its failed task, or "
-            "trigger the DAG failover with the action abort."
+            f"Failover {facts.record.id} of this slave is under way ({in_words(facts.record)}): clear its failed task, "
+            "or trigger the DAG failover with the action abort."
         )
     if facts.claimed:
         reasons.append(facts.claimed)
@@ -358,8 +389,16 @@ def _definitions(facts: Facts) -> list[str]:
 
 def _rest(facts: Facts) -> list[str]:
     lines = []
+    if facts.only_former:
+        head, *changes = facts.only_former
+        lines += [f"changes {head} {len(changes)}; the new master lacks them", *(f"  - {line}" for line in changes)]
     if facts.sheet is not None:
         lines.append(f"sequences: {len(facts.sheet.sequences)}, set beyond the master's by a failover")
+        if facts.left_over:
+            lines.append(
+                f"tables that only the slave has: {listed(facts.left_over)}. The master dropped them, or never had "
+                "them: they are not replicated from the new master; the file that reverse writes excludes them"
+            )
         if facts.sheet.unreplicated:
             lines.append(f"tables that are not replicated, and stay behind: {listed(facts.sheet.unreplicated)}")
     for name, state in facts.others.items():

@@ -15,9 +15,10 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
-from sluice.failover.steps import done, guard_of, last_of, move, own_guard, position_of
+from sluice.failover.steps import done, guard_of, last_of, lay_guard, move, own_guard, position_of
 from sluice.model.failover import Action, Made, Phase, Sheet, passed
 from sluice.model.position import Position
+from sluice.model.schema_definitions import TREATMENTS
 from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.failover")
@@ -50,9 +51,34 @@ class MasterStaysGuarded(Transient):
     """All is undone except on the master, which does not answer."""
 
 
+def prepare(failover: Failover, install: Callable[[Session], bool]) -> list[str]:
+    """Does before the master refuses writes what may be done then, while changes are applied: indexes, checks,
+    comments and the like, the triggers of the guard, and with `reverse` the capture. Returns what could not be created.
+
+    `install` installs the capture over the slave's session. Raises `MasterBusy`, `Taken`.
+    """
+    left: list[str] = []
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.PREPARED):
+            return left
+        with failover.on_master() as master:
+            sheet = survey.read_sheet(failover, master)
+        survey.keep_sheet(failover, sheet)
+        left += _definitions(failover, slave, sheet, early=True)
+        _sequences(failover, slave, sheet)
+        _validate(failover, slave, sheet)
+        if failover.reverse:
+            _install(failover, slave, install)
+        lay_guard(failover)
+        move(failover, slave, Phase.PREPARED)
+    for line in left:
+        log.warning("%s: %s", failover, line)
+    return left
+
+
 def complete(failover: Failover) -> list[str]:
-    """Creates definitions and sequences as on the master. Returns what could not be created, with the reasons, one
-    line each."""
+    """Creates definitions and sequences as on the master, those of a planned failover that could not be created
+    earlier. Returns what could not be created, with the reasons, one line each."""
     left: list[str] = []
     sheet: Sheet | None
     with failover.on_slave() as slave:
@@ -61,22 +87,27 @@ def complete(failover: Failover) -> list[str]:
         if failover.action is Action.PLANNED:
             with failover.on_master() as master:
                 sheet = survey.read_sheet(failover, master)
-            survey.keep_sheet(failover, sheet)
         else:
             sheet = failover.kept_sheet(slave)
         if sheet is None:
             left.append("nothing is kept of the master: compare triggers, privileges and constraints by hand")
             left += _sequences(failover, slave, _own(failover, slave))
         else:
-            left += _definitions(failover, slave, sheet)
-            left += _sequences(failover, slave, sheet)
+            if failover.action is Action.FORCED:
+                left += _definitions(failover, slave, sheet, early=True)
+            # All at once: nobody sees half of it, and a failure leaves nothing to undo.
+            with slave.transaction():
+                left += _definitions(failover, slave, sheet, early=False)
+            # What columns hold was looked up by `prepare`, and the master's sequences are where they will stay.
+            left += _sequences(failover, slave, sheet, search=failover.action is Action.FORCED)
         move(failover, slave, Phase.COMPLETED)
     for line in left:
         log.warning("%s: %s", failover, line)
     return left
 
 
-def _definitions(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
+def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: bool) -> list[str]:
+    """Creates what `Treatment.early` says. What a person has to do is told at the end, when owners are known."""
     support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
     left: list[str] = []
     for one in survey.compared(failover, slave, sheet):
@@ -85,12 +116,21 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
         statements = "; ".join(statement.strip(" ;") for statement in one.statements)
         if not one.automatic:
             done = f"runs: {statements};" if statements else f"makes it: {one.definition.text}"
-            left.append(f"{one}: a person {done}")
+            left += [] if early else [f"{one}: a person {done}"]
+        elif TREATMENTS[one.kind].early is not early:
+            if not early and failover.action is Action.PLANNED:  # refused before, or made on the master since
+                left.append(f"{one}: a person runs: {statements};")
         elif refused := support.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
             left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
         else:
             log.info("%s: made as on the master: %s", failover, one.definition)
     return left
+
+
+def _validate(failover: Failover, slave: Session, sheet: Sheet) -> None:
+    support = vendor_of(failover.slave_info.vendor).failover
+    for violated in support.validate_constraints(slave, sheet.tables):
+        log.warning("%s: not validated: %s", failover, violated)
 
 
 def _own(failover: Failover, slave: Session) -> Sheet:
@@ -103,12 +143,12 @@ def _own(failover: Failover, slave: Session) -> Sheet:
     return Sheet("", support.server_time(slave), sequences=values, tables=tables)
 
 
-def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
+def _sequences(failover: Failover, slave: Session, sheet: Sheet, *, search: bool = True) -> list[str]:
     support, left = vendor_of(failover.slave_info.vendor).failover, []
     forced = failover.action is Action.FORCED
     for sequence in sheet.sequences:
         try:
-            value = support.set_sequence(slave, sequence, failover.gap if forced else 0)
+            value = support.set_sequence(slave, sequence, failover.gap if forced else 0, search=search)
         except LookupError:
             left.append(f"{sequence}: the slave has no such sequence; the master's was at {sequence.last}")
             continue
@@ -122,8 +162,7 @@ def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
 def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
     """With `reverse`: captures changes of the slave, and takes the position at which that begins.
 
-    `install` installs the capture over the slave's session. For an abort, a note is written first that there was
-    none.
+    `install` installs the capture over the slave's session, or what is still to be installed of it.
     """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.CAPTURED):
@@ -132,14 +171,20 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
             move(failover, slave, Phase.CAPTURED)
             return
         vendor, schema = vendor_of(failover.slave_info.vendor), failover.slave.schema
-        noted = any(made.what == CAPTURE for made in failover.record(slave).made)
-        if not noted and vendor.capture.installed(slave, failover.prefix, schema) is None:
-            failover.kept(slave).note_made(Made(CAPTURE, ()))
-        install(slave)
+        _install(failover, slave, install)
         start = vendor.changes.take(slave, failover.prefix, schema)
         vendor.changes.secure(slave, failover.prefix, schema, start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
     log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start, start.time)
+
+
+def _install(failover: Failover, slave: Session, install: Callable[[Session], bool]) -> None:
+    """Installs the capture; for an abort, a note is written first that there was none."""
+    capture = vendor_of(failover.slave_info.vendor).capture
+    noted = any(made.what == CAPTURE for made in failover.record(slave).made)
+    if not noted and capture.installed(slave, failover.prefix, failover.slave.schema) is None:
+        failover.kept(slave).note_made(Made(CAPTURE, ()))
+    install(slave)
 
 
 def switch(failover: Failover, store: "Redis") -> str:

@@ -23,11 +23,14 @@ class Phase(StrEnum):
     """The phase of a failover. The slave stores it when the work of the phase is done."""
 
     BEGUN = "begun"
+    VERIFIED = "verified"
+    """Every table was compared while the application wrote."""
+    PREPARED = "prepared"
+    """What takes long is done, and the master's guard can be closed at once."""
     GUARDED = "guarded"
     """The master refuses writes; the last position is known."""
     REACHED = "reached"
     """The slave has applied the last position."""
-    VERIFIED = "verified"
     ENDED = "ended"
     """Nothing is applied to the slave any more."""
     COMPLETED = "completed"
@@ -41,10 +44,11 @@ class Phase(StrEnum):
 
 
 MOVES: dict[Phase, frozenset[Phase]] = {
-    Phase.BEGUN: frozenset({Phase.GUARDED, Phase.ENDED, Phase.ABORTED}),
+    Phase.BEGUN: frozenset({Phase.VERIFIED, Phase.ENDED, Phase.ABORTED}),
+    Phase.VERIFIED: frozenset({Phase.PREPARED, Phase.ABORTED}),
+    Phase.PREPARED: frozenset({Phase.GUARDED, Phase.ABORTED}),
     Phase.GUARDED: frozenset({Phase.REACHED, Phase.ABORTED}),
-    Phase.REACHED: frozenset({Phase.VERIFIED, Phase.ABORTED}),
-    Phase.VERIFIED: frozenset({Phase.ENDED, Phase.ABORTED}),
+    Phase.REACHED: frozenset({Phase.ENDED, Phase.ABORTED}),
     Phase.ENDED: frozenset({Phase.COMPLETED, Phase.ABORTED}),
     Phase.COMPLETED: frozenset({Phase.CAPTURED, Phase.ABORTED}),
     Phase.CAPTURED: frozenset({Phase.SWITCHED, Phase.ABORTED}),
@@ -173,7 +177,14 @@ class Record:
     verified: str = ""
     """What was verified, in words."""
     made: tuple[Made, ...] = field(default=())
+    guarded_at: str = ""
+    """Since when the master has refused writes, by the slave's clock: ISO 8601, UTC."""
 
     @property
     def under_way(self) -> bool:
         return under_way(self.phase)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it makes its master refuse writes now."""
+        return self.action is Action.PLANNED and self.under_way and passed(self.phase, Phase.GUARDED)

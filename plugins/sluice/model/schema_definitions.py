@@ -37,6 +37,8 @@ class Definition:
         where = ".".join(part for part in (self.schema, self.name) if part)
         if not self.object:
             return f"{self.kind} of {where}"
+        if self.kind in ("comment", "owner"):
+            return f"{self.kind} of {self.object}{' of' if ' ' in self.object else ''} {where}"
         return f"{self.kind} {self.object}" + (f" of {where}" if self.name else f" in {where}" if where else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,6 +62,8 @@ class Treatment:
     extra_matters: bool = False
     """Definitions that only the slave has are reported, since they can refuse or slow down what the application does.
     """
+    early: bool = False
+    """They may be created while changes are applied, before the master refuses writes."""
 
 
 TREATMENTS: dict[str, Treatment] = {
@@ -67,14 +71,16 @@ TREATMENTS: dict[str, Treatment] = {
     "extension": Treatment(False, "the server must have it installed"),
     "function": Treatment(False, "its language and its rights are for the owner to judge"),
     "partitioning": Treatment(False, "a slave holds the rows of all partitions in one plain table"),
-    "sequence": Treatment(True, "nothing on the slave needed it"),
-    "default": Treatment(True, "replicated values need none"),
+    "sequence": Treatment(True, "nothing on the slave needed it", early=True),
+    "default": Treatment(True, "replicated values need none", early=True),
     "identity": Treatment(True, "the apply brings its values, so it is BY DEFAULT on a slave"),
-    "index": Treatment(True, "it was made on the master after the load, or could not be made here", extra_matters=True),
-    "primary key": Treatment(True, "it was made on the master after the load"),
-    "unique constraint": Treatment(True, "it was made on the master after the load", extra_matters=True),
+    "index": Treatment(
+        True, "it was made on the master after the load, or could not be made here", extra_matters=True, early=True
+    ),
+    "primary key": Treatment(True, "it was made on the master after the load", early=True),
+    "unique constraint": Treatment(True, "it was made on the master after the load", extra_matters=True, early=True),
     "exclusion constraint": Treatment(True, "it is checked at the commit on a slave", extra_matters=True),
-    "check": Treatment(True, "it was made on the master after the load", extra_matters=True),
+    "check": Treatment(True, "it was made on the master after the load", extra_matters=True, early=True),
     "foreign key": Treatment(
         True, "on a slave it is deferrable and takes no action, or its table was not there", extra_matters=True
     ),
@@ -83,15 +89,21 @@ TREATMENTS: dict[str, Treatment] = {
     "view": Treatment(False, "it may read what is not replicated"),
     "policy": Treatment(True, "nobody but Sluice wrote to the slave"),
     "row level security": Treatment(True, "nobody but Sluice wrote to the slave", extra_matters=True),
+    "comment": Treatment(True, "they are not replicated", early=True),
+    "schema owner": Treatment(True, "a schema that Sluice makes on a slave belongs to its account"),
     "owner": Treatment(True, "what Sluice makes on a slave belongs to its account"),
-    "schema owner": Treatment(False, "only a superuser, or who may make schemas, gives one away"),
     "privilege": Treatment(True, "they are not replicated"),
+    "default privilege": Treatment(True, "they are not replicated"),
     "setting": Treatment(True, "settings of a database and its roles are not replicated", extra_matters=True),
 }
 """In the order in which differences are created."""
 
 READ_ONLY = ("setting", "", "", "default_transaction_read_only")
 """A slave may be read-only for everybody but Sluice; a master is not."""
+
+
+OF_OTHERS = ("function", "type", "view")
+"""Objects that a failover does not create. Their owners, privileges and comments are compared if the slave has them."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +160,9 @@ def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> li
     wanted = {one.place: one for one in master}
     on_slave = {one.place: one for one in slave}
     differences = [
-        Difference(one, on_slave.get(place)) for place, one in wanted.items() if one.text != _text(on_slave.get(place))
+        Difference(one, on_slave.get(place))
+        for place, one in wanted.items()
+        if one.text != _text(on_slave.get(place)) and _there(one, on_slave)
     ]
     differences += [
         Difference(None, one)
@@ -157,6 +171,14 @@ def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> li
     ]
     order = {kind: number for number, kind in enumerate(TREATMENTS)}
     return sorted(differences, key=lambda one: (order[one.kind], one.definition.place))
+
+
+def _there(wanted: Definition, on_slave: Mapping[tuple[str, str, str, str], Definition]) -> bool:
+    """Whether the slave has the object that `wanted` is about; each object has an owner."""
+    if wanted.kind not in ("comment", "owner", "privilege"):
+        return True
+    what = wanted.object.partition(" ")[0]
+    return what not in OF_OTHERS or ("owner", wanted.schema, wanted.name, what) in on_slave
 
 
 def _text(definition: Definition | None) -> str | None:

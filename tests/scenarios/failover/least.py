@@ -60,7 +60,8 @@ def least(database: Callable[..., ConnectionInfo], master: PostgresServer, slave
     finally:
         for name, server in servers.items():
             with server.connect(ends[name].database) as admin:
-                admin.execute(f"DROP OWNED BY {ACCOUNT}, {OWNER}, {WRITER} CASCADE")
+                for role in (WRITER, ACCOUNT, OWNER):  # one by one, since PostgreSQL fails at shared default privileges
+                    admin.execute(f"DROP OWNED BY {role} CASCADE")
         for server in {master.port: master, slave.port: slave}.values():
             with server.connect() as admin:
                 admin.execute(f"DROP ROLE {ACCOUNT}, {OWNER}, {WRITER}")

@@ -101,9 +101,11 @@ UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oi
 ORDER BY 1, 2, 3
 """
 PLANNED = (
-    "check", "begin", "guard", "reach", "verify", "end_apply", "complete", "capture", "switch_over", "follow", "finish",
+    "check", "begin", "verify", "prepare", "guard", "reach", "end_apply", "complete", "capture", "switch_state",
+    "follow", "finish",
 )  # fmt: skip
-FORCED = ("check", "begin", "end_apply", "complete", "capture", "switch_over", "follow", "finish")
+"""The tasks of the DAG, and in place of `switch_over` what it does one after another."""
+FORCED = ("check", "begin", "end_apply", "complete", "capture", "switch_state", "follow", "finish")
 TABLES = tuple(
     TableName(schema, name)
     for schema, name in (
@@ -161,9 +163,10 @@ class Shop:
         ends: Ends | None = None,
         there: str = "",
         lines: str = "",
+        more: str = "",
     ) -> "Shop":
         """`kept`: where the slave's checkpoint is. `ends`: None: superusers do everything. `there`: the slave's own
-        objects before the load. `lines`: YAML of more tables."""
+        objects before the load. `lines`: YAML of more tables. `more`: further objects of the master's owner."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "DEMO.yaml").write_text(CONFIG.replace("KEPT", kept).replace("LINES", lines).replace("ODD", ODD))
         monkeypatch.setenv("SLUICE_REPLICATIONS", str(folder))
@@ -175,7 +178,7 @@ class Shop:
         store = redis_store.connect(redis_url)
         shop = cls(ends.accounts, store, folder, one, other, monkeypatch, ends.applications, {})
         with connect(ends.owner, application="test", autocommit=True) as owner:
-            owner.execute(DDL.encode())
+            owner.execute((DDL + more).encode())
         ends.grant()
         for name, info in ends.accounts.items():
             shop.sessions[name] = connect(info, application="test", autocommit=True)
@@ -195,7 +198,7 @@ class Shop:
     def load(self) -> None:
         """Runs an initial update with its finish."""
         one = self.replication
-        with connect(self.infos["m"], application="test", autocommit=True) as master:
+        with connect(self.infos[one.master.conn_id], application="test", autocommit=True) as master:
             resources.install(master, one.prefix, one.master.schema)
             reconcile.reconcile(master, one.prefix, one.master.schema, one.resolve(catalog.tables(master)))
         update = self.update()
@@ -239,8 +242,11 @@ class Shop:
         return TaskContext(self.replication, "dr1", context, ("dr1",))
 
     def run(self, action: str, tasks: Sequence[str], run: str = "run 1", **params: Any) -> dict[str, str]:
-        """Runs these tasks of the DAG, one after another; returns their results."""
-        return {name: str(getattr(steps_failover, name).body(self.work(action, run, **params))) for name in tasks}
+        """Runs these tasks of the DAG or parts of them, one after another; returns their results."""
+        steps = {name: getattr(steps_failover, name) for name in tasks}
+        return {
+            name: str(getattr(step, "body", step)(self.work(action, run, **params))) for name, step in steps.items()
+        }
 
     def bring_functions(self, *others: str) -> None:
         """Does what a person does before a failover: creates the functions of triggers, and objects of these other

@@ -14,7 +14,7 @@ from sluice.model.failover import Phase
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
-from tests.scenarios.failover.shop import FORCED, ODD, Shop
+from tests.scenarios.failover.shop import FORCED, ODD, PLANNED, Shop
 from tests.waiting import until
 
 
@@ -45,6 +45,54 @@ def test_the_slave_goes_on_with_what_it_has(shop_of: Callable[..., Shop]) -> Non
 
 
 @pytest.mark.long
+def test_a_master_that_comes_back_is_kept_apart_until_a_person_has_decided(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.bring_functions()
+    keep_definitions.body(shop.work("check"))
+    with shop.applying():
+        shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('seen')")
+        shop.await_current()
+    shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('l''o$sluice$st')")
+    shop.master.execute(b"UPDATE public.orders SET total = 4711 WHERE id = 1")
+    shop.master.execute(b"DELETE FROM public.slots WHERE id = 1")
+    shop.lose("m")
+    shop.run("forced", FORCED, reverse=True)
+    shop.slave.execute(b"INSERT INTO public.customers (name) VALUES ('new')")
+    connect_airflow(shop.patch, "m", shop.infos["m"])
+    shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('of an application that knows nothing')")
+    for turned in (False, True):
+        keep_definitions.body(shop.work("check"))
+        former = shop.slave if turned else shop.master
+        for statement in ("INSERT INTO public.customers (name) VALUES ('no')", "DELETE FROM public.orders"):
+            with pytest.raises(shop.REFUSED, match="is the master since failover run 1"):
+                former.execute(statement.encode())
+        text = shop.run("check", ["check"])["check"]
+        assert "a former master: 4; the new master lacks them" in text
+        for line in (
+            "INSERT public.customers: {'id': '22', 'name': \"L'O$SLUICE$ST\"}",
+            "UPDATE public.orders: {",
+            "'total': '4711'",
+            "DELETE public.slots: {'id': '1'",
+            "OF AN APPLICATION THAT KNOWS NOTHING",
+        ):
+            assert line in text, text
+        if not turned:
+            shop.turn_round()
+    assert shop.checkpoint.state is SlaveState.INCONSISTENT
+    assert "has 4 changes that the master" in shop.checkpoint.message
+    shop.load()
+    with shop.applying():
+        shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('flows')")
+        shop.await_current()
+        assert shop.checkpoint.state is SlaveState.NORMAL
+        assert "a former master" not in shop.run("check", ["check"])["check"]
+        assert keep_definitions.body(shop.work("check")) == "kept on dr1"
+    shop.assert_equal()
+    with pytest.raises(shop.REFUSED):
+        shop.slave.execute(b"DELETE FROM public.orders")
+
+
+@pytest.mark.long
 def test_missing_definitions_of_the_master_are_reported(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     shop.lose("m")
@@ -57,7 +105,7 @@ def test_missing_definitions_of_the_master_are_reported(shop_of: Callable[..., S
 def test_a_master_that_dies_under_a_planned_failover(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with shop.applying():
-        shop.run("planned", ["check", "begin", "guard"])
+        shop.run("planned", PLANNED[:5])
     shop.lose("m")
     with pytest.raises(Exception, match="the master does not answer, and may refuse writes until"):
         shop.run("abort", ["abort"], run="abort")

@@ -34,7 +34,7 @@ def test_the_application_moves_over_with_all_it_had_committed(shop_of: Callable[
     assert shop.master.execute(count).fetchone() == (20 + ours, 200 + 2 * ours)
     assert shop.checkpoint.state is SlaveState.MASTER
     assert shop.record.phase is Phase.FINISHED
-    assert "is the master now" in said["switch_over"]
+    assert "is the master now" in said["switch_state"]
     assert shop.differences() == [
         "partitioning of public.visits: is missing", "view big_orders in public: is missing"
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_an_aborted_failover_leaves_both_as_they_were(shop_of: Callable[..., Sho
 def test_a_failover_is_refused_beside_others(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with shop.applying():
-        shop.run("planned", PLANNED[:3])
+        shop.run("planned", PLANNED[:5])
         with pytest.raises(NotReady, match=r"Failover run 1 of this slave is under way \(guarded\)"):
             shop.run("planned", ["begin"], run="run 2")
         with pytest.raises(NotReady, match="Failover run 1 of this slave is under way"):
@@ -95,7 +95,7 @@ def test_a_failover_is_refused_beside_others(shop_of: Callable[..., Shop]) -> No
 def test_an_initial_update_is_refused_beside_a_failover_and_after_it(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with suppress(IsMaster), shop.applying():
-        shop.run("planned", PLANNED[:6])
+        shop.run("planned", PLANNED[:7])
         with pytest.raises(ForbiddenMove, match="Wait for the failover, or abort it"):
             initial.begin(shop.update(), shop.store)
         shop.run("planned", PLANNED)
@@ -109,15 +109,15 @@ def test_an_initial_update_is_refused_beside_a_failover_and_after_it(shop_of: Ca
 def test_a_master_that_is_written_to_all_the_same_does_not_lose_it(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with shop.applying():
-        shop.run("planned", PLANNED[:8])
+        shop.run("planned", PLANNED[:9])
         # Not captured by any trigger of ours, and refused by none: but this one names itself a replica's session.
         shop.master.execute(b"ALTER TABLE public.slots DISABLE TRIGGER demo_guard")
         with pytest.raises(MasterChanged, match=r"public\.slots would take writes"):
-            shop.run("planned", ["switch_over"])
+            shop.run("planned", ["switch_state"])
         shop.master.execute(b"INSERT INTO public.slots VALUES (9, '[90,91)')")
         shop.master.execute(b"ALTER TABLE public.slots ENABLE TRIGGER demo_guard")
         with pytest.raises(MasterChanged, match="ITEMS has changes that are younger"):
-            shop.run("planned", ["switch_over"])
+            shop.run("planned", ["switch_state"])
         shop.run("abort", ["abort"], run="abort")
         shop.await_current()
     shop.assert_equal()

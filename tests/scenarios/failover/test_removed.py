@@ -130,7 +130,7 @@ def test_a_lost_database_is_skipped_on_request(shop_of: Callable[..., Shop], red
 def test_nothing_is_removed_under_a_failover(shop_of: Callable[..., Shop], redis_url: str) -> None:
     shop = shop_of()
     with shop.applying():
-        shop.run("planned", PLANNED[:3])
+        shop.run("planned", PLANNED[:5])
         with pytest.raises(FailoverGuards, match="failover run 1 of slave dr1 is under way"):
             removed(shop, redis_url)
         with pytest.raises(FailoverUnderWay, match="with the action abort"):

@@ -22,6 +22,7 @@ from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import lack
 from sluice.vendors.postgres.own_schema import OwnSchema
+from sluice.vendors.postgres.privileges import Account
 from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.window_condition import Condition
@@ -51,11 +52,19 @@ class FailoverStore:
 
     def ensure(self) -> None:
         """Makes the table where it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
-        if not self.exists():
+        if not self._current():
             with self.connection.transaction():
                 session_locks.lock_transaction(self.connection, "slave resources")
                 own_schema.secure(self.connection, self._own)
                 self.connection.execute(sql_files.render("postgres", "slave_resources_failover", **self._names))
+
+    def _current(self) -> bool:
+        """Whether the table is there, with the columns of this release."""
+        row = self.connection.execute(
+            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'guarded_at'",
+            [self._own.table("failover")],
+        ).fetchone()
+        return self.exists() and row is not None
 
     def keep(self, sheet: Sheet) -> None:
         """Keeps the master's definitions."""
@@ -79,8 +88,10 @@ class FailoverStore:
         if row is None or row[0] is None:
             return None
         made = tuple(Made(one["what"], tuple(one["undo"])) for one in row[9])
-        failover_id, action, phase, reverse, by, begun_at, last, start, verified, _ = row
-        return Record(failover_id, Action(action), Phase(phase), reverse, by, begun_at, last, start, verified, made)
+        failover_id, action, phase, reverse, by, begun_at, last, start, verified, _, guarded_at = row
+        return Record(
+            failover_id, Action(action), Phase(phase), reverse, by, begun_at, last, start, verified, made, guarded_at
+        )
 
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None:
         self._execute("failover_begin", id=failover_id, action=str(action), reverse=reverse, by=by)
@@ -195,6 +206,10 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
             connection.execute("SET LOCAL client_min_messages = warning")
             for statement in difference.statements:
                 connection.execute(statement.encode())
+            if difference.kind == "schema owner":
+                # What is in it is still to be made.
+                schema, role = quoted(difference.definition.schema), privileges.role(connection)
+                connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}".encode())
             if ungranted:
                 raise psycopg.Rollback
             store.note_made(Made(str(difference), difference.undo))
@@ -210,41 +225,61 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
 def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
     """The missing rights for creating some of `wanted`. Raises psycopg's errors."""
     automatic = [one for one in wanted if one.automatic]
-    owners = [one.definition for one in automatic if one.kind == "owner"]
+    owners = [(_owner(one), one.definition.schema) for one in automatic if one.kind == "owner"]
+    owners += [(one.definition.name, "") for one in automatic if one.kind == "default privilege"]
+    spaces = [one.definition for one in automatic if one.kind == "schema owner"]
     settings = {_of_role(one) for one in automatic if one.kind == "setting"}
     rows = connection.execute(
         sql_files.render("postgres", "failover_rights"),
         {
             "granted": [one.definition.schema for one in automatic if _on_schema(one)],
-            "owners": [one.text for one in owners],
-            "spaces": [one.schema for one in owners],
+            "owners": [owner for owner, _ in owners],
+            "spaces": [schema for _, schema in owners],
+            "given": [one.schema for one in spaces],
+            "givers": [one.text for one in spaces],
             "database": False in settings,
             "roles": True in settings,
         },
     ).fetchall()
-    role = privileges.role(connection)
-    return [_right(kind, name, schema, role, automatic) for kind, name, schema in rows]
+    account = privileges.account(connection)
+    return [_right(kind, name, schema, account, automatic) for kind, name, schema in rows]
 
 
-def _right(kind: str, name: str, schema: str, role: str, automatic: Sequence[Difference]) -> Lack:
+def _right(kind: str, name: str, schema: str, account: Account, automatic: Sequence[Difference]) -> Lack:
+    role, made = account.role, list[Difference]()
     if kind == "member":
         what, statements = f"membership in the role {name}", [f"GRANT {name} TO {role}"]
-        why = f"tables and sequences of {name} stay those of {role}"
+        why = f"what belongs to {name} stays with {role}"
     elif kind == "create":
         space = quoted(schema)
         what, statements = f"CREATE on the schema {space} for {name}", [f"GRANT CREATE ON SCHEMA {space} TO {name}"]
         why = f"nothing in it can be given to {name}"
+    elif kind == "schemas":
+        what = f"CREATE on the database {account.database}"
+        statements = [f"GRANT CREATE ON DATABASE {account.database} TO {role}"]
+        why = "no schema can be given to its owner"
     else:
-        of_roles = kind == "roles"
-        if kind == "grant":
+        if kind == "superuser":
+            what, why = f"the rights of {name}, a superuser", f"what belongs to {name} stays with {role}"
+            made = [one for one in automatic if one.kind in ("owner", "schema owner") and _owner(one) == schema]
+        elif kind == "schema":
+            what, why = f"the ownership of the schema {name}", "only its owner gives it to another one"
+            made = [one for one in automatic if one.kind == "schema owner" and one.definition.schema == schema]
+        elif kind == "grant":
             what, why = f"the right to grant on the schema {name}", "others' privileges on it are not made"
             made = [one for one in automatic if _on_schema(one) and one.definition.schema == schema]
         else:
+            of_roles = kind == "roles"
             what = "CREATEROLE" if of_roles else "the ownership of the database"
             why = f"settings of {'roles in this database' if of_roles else 'it'} are not made"
             made = [one for one in automatic if one.kind == "setting" and _of_role(one) == of_roles]
         statements = [statement.strip(" ;") for one in made for statement in one.statements]
     return lack(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
+
+
+def _owner(difference: Difference) -> str:
+    """The owner on the master; further lines tell of partitions, see failover_definitions.sql."""
+    return difference.definition.text.partition("\n")[0]
 
 
 def _on_schema(difference: Difference) -> bool:
@@ -274,16 +309,17 @@ def undo(connection: Session, store: FailoverTable, made: Made) -> None:
         store.note_made(None)
 
 
-def set_sequence(connection: Session, master: SequenceValue, gap: int) -> int | None:
+def set_sequence(connection: Session, master: SequenceValue, gap: int, *, search: bool = True) -> int | None:
     """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was ever
-    drawn. Raises `LookupError` where the slave has no such sequence, psycopg's errors."""
+    drawn. `search`: looks for the farthest value in the column. Raises `LookupError` where the slave has no such
+    sequence, psycopg's errors."""
     own, used = (master.schema, master.name), None
     if master.table is not None:
         behind = {one.column: one for one in sequences.read(connection, [master.table])}
         if master.column not in behind:
             raise LookupError(str(master))
         own = behind[master.column].schema, behind[master.column].name
-        used = _used(connection, master)
+        used = _used(connection, master) if search else None
     name = quoted(*own)
     if not catalog.exists(connection, name):
         raise LookupError(str(master))

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -17,6 +18,30 @@ from sluice.vendors.postgres.session_settings import limit_lock_waits
 from sluice.vendors.postgres.sessions import SEE_LOCKS
 
 log = logging.getLogger("sluice.failover")
+
+SHORT_SECONDS = 0.5
+"""Transactions that write for longer are waited for before the master refuses anything."""
+CALM_SECONDS = 60.0
+"""How long that may take."""
+END_SECONDS = 10.0
+"""How long the last transactions may take to end, while the master refuses writes."""
+LOOK_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A transaction that may have written to a table."""
+
+    pid: int
+    """0: it is prepared, and has no session."""
+    transaction: str
+    table: str
+
+
+def _tables(writers: Iterable[Writer]) -> list[str]:
+    """For each transaction one of its tables, and whose it is."""
+    of = {one.transaction: one for one in writers}
+    return [f"{one.table} (process {one.pid})" if one.pid else f"{one.table} (prepared)" for one in of.values()]
 
 
 class MasterBusy(Terminal):
@@ -66,12 +91,52 @@ class Guard:
         statement = sql_files.render("postgres", "guard_relations", **self._names)
         return [Guarded(*row[1:]) for row in self.connection.execute(statement.encode())]
 
-    def make(self, message: str) -> None:
-        """Makes each table refuse writes with `message`. Waits for transactions that write, without blocking others for
-        long. Raises `MasterBusy`."""
-        open_to_writes = [one for one in self.tables() if not one.refuses]
-        if busy := self._each(open_to_writes, lambda one: self._make(one, message)):
+    def lay(self) -> None:
+        """Creates the trigger of each table that lacks it; it refuses nothing. Waits for transactions that write,
+        without blocking others for long. Raises `MasterBusy`."""
+        without = [one for one in self.tables() if not one.laid]
+        if busy := self._each(without, self._lay):
             raise MasterBusy([one.table for one in busy], "the master could not be made read-only")
+
+    def close(self, message: str) -> None:
+        """Makes all tables refuse writes with `message`, in one transaction that takes no lock of a table. Waits until
+        transactions that write are short, and then for those that wrote before. Raises `MasterBusy`."""
+        self.lay()
+        self._await_calm()
+        with self.connection.transaction():
+            limit_lock_waits(self.connection, lock_waits.LOCK_SECONDS)
+            for one in self.tables():
+                if not one.refuses:
+                    self._function(one, message)
+        # From here on every statement that locks a table finds the new function. Those that hold a lock may have
+        # called the old one.
+        end = time.monotonic() + END_SECONDS
+        former = self._writers()
+        while left := former & self._writers():
+            if time.monotonic() > end:
+                with self.connection.transaction():
+                    self.connection.execute(sql_files.render("postgres", "guard_release", **self._names).encode())
+                raise MasterBusy(_tables(left), f"it does not end within {END_SECONDS:.0f} s")
+            time.sleep(LOOK_SECONDS)
+
+    def _await_calm(self) -> None:
+        """Returns when no transaction has been writing for longer than `SHORT_SECONDS`. Raises `MasterBusy`."""
+        begun, seen = time.monotonic(), dict[Writer, float]()
+        while True:
+            now = time.monotonic()
+            # Without rights to see other sessions, nobody tells how long they have been open.
+            seen = {one: seen.get(one, now) for one in self._writers()}
+            long = [one for one, since in seen.items() if now - since > SHORT_SECONDS]
+            if not seen or (not long and now - begun > SHORT_SECONDS):
+                return
+            if now - begun > CALM_SECONDS:
+                raise MasterBusy(_tables(long or seen), "the master could not be made read-only")
+            time.sleep(LOOK_SECONDS)
+
+    def _writers(self) -> set[Writer]:
+        """The transactions that hold locks of the tables as writers do."""
+        statement = sql_files.render("postgres", "guard_writers", **self._names)
+        return {Writer(*row) for row in self.connection.execute(statement.encode())}
 
     def release(self) -> None:
         """Makes all tables accept writes, and removes the guard. Raises `MasterBusy` where triggers, which then refuse
@@ -97,9 +162,14 @@ class Guard:
         with self.connection.transaction():
             return [name for (name,) in self.connection.execute(statement.encode())]
 
-    def _make(self, one: Guarded, message: str) -> None:
+    def _lay(self, one: Guarded) -> None:
+        names = {**self._names, "function": quoted(one.function)}
+        self.connection.execute(sql_files.render("postgres", "guard_open", **names).encode())
+        self.connection.execute(sql_files.render("postgres", "guard_lay", **names, table=one.table).encode())
+
+    def _function(self, one: Guarded, message: str) -> None:
         statement = sql_files.render(
-            "postgres", "guard_make", **self._names, function=quoted(one.function), table=one.table,
+            "postgres", "guard_close", **self._names, function=quoted(one.function),
             message=literal(f"{one.table} is read-only: {message}"),
         )  # fmt: skip
         self.connection.execute(statement.encode())
