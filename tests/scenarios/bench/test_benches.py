@@ -151,3 +151,12 @@ def test_rest_counts_memory_and_cpu_of_all_that_runs_for_a_pair(tmp_path: Path) 
     assert min(run["detail"].values()) > 1.0 and sum(run["detail"].values()) == pytest.approx(run["value"])
     assert values(cpu, "ours")
     assert line["ratio"] is None and memory["name"] == "a pair at rest, memory"
+
+
+def test_failover_tells_how_long_an_application_cannot_write(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "failover", "--scale", "0.01", "--rounds", "1", "--warm-up", "0")
+    names = [figure["name"] for figure in line["figures"]]
+    assert names == ["without writes", "the guard's part of it", "statements that failed"]
+    (run,) = detail["figures"][0]["runs"]["ours"]
+    assert run["detail"]["refused"] > 0 and run["detail"]["committed"] > 200
+    assert set(run["detail"]["steps"]) >= {"verify", "prepare", "guard", "reach", "complete", "switch"}
