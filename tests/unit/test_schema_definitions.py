@@ -58,3 +58,24 @@ def test_foreign_keys_are_made_after_what_they_refer_to() -> None:
     kinds = ["trigger", "foreign key", "primary key", "sequence", "default"]
     found = differences([definition(kind, "a", "x") for kind in kinds], [])
     assert [one.kind for one in found] == ["sequence", "default", "primary key", "foreign key", "trigger"]
+
+
+def test_what_belongs_to_an_object_that_the_slave_lacks_is_told_by_that_object_alone() -> None:
+    def of(kind: str, name: str, thing: str, text: str) -> Definition:
+        return Definition(kind, "s", name, thing, text, ("make",), ())
+
+    master = [
+        of("owner", "f(int)", "function", "shop"), of("privilege", "f(int)", "function to PUBLIC", "EXECUTE"),
+        of("comment", "mood", "type", "a mood"), of("owner", "mood", "type", "shop"),
+        of("owner", "orders", "", "shop"), of("comment", "orders", 'column "a type"', "a note"),
+    ]  # fmt: skip
+    lacks_all = [of("owner", "orders", "", "sluice")]
+    assert [str(one) for one in differences(master, lacks_all)] == [
+        'comment of column "a type" of s.orders: is missing', "owner of s.orders: differs"
+    ]  # fmt: skip
+    has_all = [*lacks_all, of("owner", "f(int)", "function", "sluice"), of("owner", "mood", "type", "sluice")]
+    assert [str(one) for one in differences(master, has_all)] == [
+        "comment of type s.mood: is missing", 'comment of column "a type" of s.orders: is missing',
+        "owner of function s.f(int): differs", "owner of type s.mood: differs", "owner of s.orders: differs",
+        "privilege function to PUBLIC of s.f(int): is missing",
+    ]  # fmt: skip
