@@ -225,15 +225,12 @@ def switch_over(task: TaskContext) -> str:
     failover = failover_of(task)
     if failover.action is Action.PLANNED:
         steps.approach(failover, task.redis)
-    begun = time.monotonic()
     try:
         results = [stage(task) for stage in STAGES if failover.action is Action.PLANNED or stage not in OF_PLANNED]
     except Exception as error:
         if failover.action is Action.PLANNED:
             _give_back(task, failover, error)
         raise
-    if failover.action is Action.PLANNED:
-        log.info("%s: from the guard to the switch it took %.1f s", task, time.monotonic() - begun)
     return "\n".join(results)
 
 

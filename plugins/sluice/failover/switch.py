@@ -87,6 +87,7 @@ def complete(failover: Failover) -> list[str]:
         if failover.action is Action.PLANNED:
             with failover.on_master() as master:
                 sheet = survey.read_sheet(failover, master)
+            failover.kept(slave).keep(sheet)
         else:
             sheet = failover.kept_sheet(slave)
         if sheet is None:

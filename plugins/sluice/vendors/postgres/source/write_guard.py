@@ -102,11 +102,11 @@ class Guard:
         """Makes all tables refuse writes with `message`, in one transaction that takes no lock of a table. Waits until
         transactions that write are short, and then for those that wrote before. Raises `MasterBusy`."""
         self.lay()
-        self._await_calm()
-        with self.connection.transaction():
-            limit_lock_waits(self.connection, lock_waits.LOCK_SECONDS)
-            for one in self.tables():
-                if not one.refuses:
+        if open_to_writes := [one for one in self.tables() if not one.refuses]:
+            self._await_calm()
+            with self.connection.transaction():
+                limit_lock_waits(self.connection, lock_waits.LOCK_SECONDS)
+                for one in open_to_writes:
                     self._function(one, message)
         # From here on every statement that locks a table finds the new function. Those that hold a lock may have
         # called the old one.
