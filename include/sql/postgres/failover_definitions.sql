@@ -62,6 +62,11 @@ WITH t AS (
            'pg_catalog.pg_class'::regclass AS catalog, t.oid
     FROM t
     UNION ALL
+    SELECT n.nspname, c.relname, 'partition', format('TABLE %%I.%%I', n.nspname, c.relname), format('TABLE %%I.%%I', n.nspname, c.relname),
+           c.relowner, coalesce(c.relacl, acldefault('r', c.relowner)), acldefault('r', c.relowner), 'pg_catalog.pg_class'::regclass, c.oid
+    FROM t CROSS JOIN LATERAL pg_catalog.pg_partition_tree(t.oid) e JOIN pg_catalog.pg_class c ON c.oid = e.relid AND c.oid <> t.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    UNION ALL
     SELECT s.nspname, s.relname, '', 'SEQUENCE ' || s.quoted, 'SEQUENCE ' || s.quoted, s.relowner,
            coalesce(s.relacl, acldefault('s', s.relowner)), acldefault('s', s.relowner), 'pg_catalog.pg_class'::regclass, s.oid
     FROM sequences s
@@ -168,7 +173,7 @@ WITH t AS (
     WHERE r.rolname IS DISTINCT FROM current_user
 ), referred (oid) AS (
     SELECT relowner FROM t UNION SELECT grantee FROM grants UNION SELECT grantee FROM column_grants
-    UNION SELECT unnest(polroles) FROM policies UNION SELECT owner FROM objects WHERE thing = ''
+    UNION SELECT unnest(polroles) FROM policies UNION SELECT owner FROM objects WHERE thing = '' AND name <> ''
     UNION SELECT defaclrole FROM defaults UNION SELECT grantee FROM default_grants
 )
 SELECT 'role', '', '', r.rolname::text, '', ARRAY[format('CREATE ROLE %%I', r.rolname)], '{}'::text[]

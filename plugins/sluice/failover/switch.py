@@ -18,7 +18,6 @@ from sluice.failover.attempt import Failover
 from sluice.failover.steps import done, guard_of, last_of, lay_guard, move, own_guard, position_of
 from sluice.model.failover import Action, Made, Phase, Sheet, passed
 from sluice.model.position import Position
-from sluice.model.schema_definitions import TREATMENTS
 from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.failover")
@@ -108,7 +107,7 @@ def complete(failover: Failover) -> list[str]:
 
 
 def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: bool) -> list[str]:
-    """Creates what `Treatment.early` says. What a person has to do is told at the end, when owners are known."""
+    """Creates what `Difference.early` says. What a person has to do is told at the end, when owners are known."""
     support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
     left: list[str] = []
     for one in survey.compared(failover, slave, sheet):
@@ -118,7 +117,7 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: boo
         if not one.automatic:
             done = f"runs: {statements};" if statements else f"makes it: {one.definition.text}"
             left += [] if early else [f"{one}: a person {done}"]
-        elif TREATMENTS[one.kind].early is not early:
+        elif one.early is not early:
             if not early and failover.action is Action.PLANNED:  # refused before, or made on the master since
                 left.append(f"{one}: a person runs: {statements};")
         elif refused := support.make(slave, kept, one, trusted=failover.slave.trusted_ddl):

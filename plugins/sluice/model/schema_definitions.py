@@ -102,8 +102,11 @@ READ_ONLY = ("setting", "", "", "default_transaction_read_only")
 """A slave may be read-only for everybody but Sluice; a master is not."""
 
 
-OF_OTHERS = ("function", "type", "view")
+OF_OTHERS = ("function", "partition", "type", "view")
 """Objects that a failover does not create. Their owners, privileges and comments are compared if the slave has them."""
+
+
+_LATER = ("constraint ", "index ", "policy ", "trigger ")
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,13 @@ class Difference:
     def automatic(self) -> bool:
         """Whether a failover creates it."""
         return TREATMENTS[self.kind].automatic and not self.stays
+
+    @property
+    def early(self) -> bool:
+        """Whether a failover may create it before the master refuses writes."""
+        # On what is created later, or again.
+        later = self.kind == "comment" and self.definition.object.startswith(_LATER)
+        return TREATMENTS[self.kind].early and not later
 
     @property
     def stays(self) -> bool:

@@ -78,7 +78,7 @@ FROM pg_proc p JOIN n ON n.oid = p.pronamespace
 UNION ALL SELECT 'constraint', n.nspname, k.conname, '', obj_description(k.oid, 'pg_constraint'), NULL
 FROM pg_constraint k JOIN n ON n.oid = k.connamespace WHERE k.contype <> 'n'
 UNION ALL SELECT 'trigger', '', g.tgname, '', obj_description(g.oid, 'pg_trigger'), NULL
-FROM pg_trigger g WHERE NOT g.tgisinternal AND g.tgname NOT LIKE 'demo_%'
+FROM pg_trigger g WHERE NOT g.tgisinternal AND g.tgname !~* '^!?demo_'
 UNION ALL SELECT 'policy', p.polrelid::regclass::text, p.polname, pg_get_expr(p.polqual, p.polrelid),
        obj_description(p.oid, 'pg_policy'), (SELECT array_agg(o.o::regrole::text) FROM unnest(p.polroles) o (o))
 FROM pg_policy p

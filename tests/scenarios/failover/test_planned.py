@@ -76,7 +76,9 @@ def test_a_failover_is_refused_beside_others(shop_of: Callable[..., Shop]) -> No
     shop = shop_of()
     with shop.applying():
         shop.run("planned", PLANNED[:5])
-        with pytest.raises(NotReady, match=r"Failover run 1 of this slave is under way \(guarded: the master refuses writes since 20"):
+        with pytest.raises(
+            NotReady, match=r"Failover run 1 of this slave is under way \(guarded: the master refuses writes since 20"
+        ):
             shop.run("planned", ["begin"], run="run 2")
         with pytest.raises(NotReady, match="Failover run 1 of this slave is under way"):
             shop.run("forced", ["begin"], run="run 3", override=True)
