@@ -32,6 +32,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Action
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.verify.compare_options import CompareOptions
@@ -127,7 +128,10 @@ IN_ONE = ("guard", "reach", "end_apply", "complete", "capture", "switch")
 
 def _steps(side: Ours) -> dict[str, float]:
     """The steps of the DAG; the seconds of each."""
-    failover = replace(Failover.named(side.pair, "bench", Action.PLANNED), reverse=True)
+    # The servers are the bench's own, and so are their superusers.
+    slave = replace(side.pair.slave, allow_superuser=True)
+    pair = Pair.of(replace(side.pair.replication, slaves={slave.name: slave}), slave.name, side.infos)
+    failover = replace(Failover.named(pair, "bench", Action.PLANNED), reverse=True)
 
     def install(slave: Session) -> bool:
         turned = reversal.turned(failover.replication, failover.slave.name)
