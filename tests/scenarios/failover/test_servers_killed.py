@@ -73,8 +73,8 @@ def undone(shop: Shop, run: str) -> bool:
 
 @pytest.mark.parametrize("killed", ["master", "slave"])
 def test_one_master_is_left_wherever_a_server_is_killed(
+    servers: dict[str, PostgresServer],  # first: its databases are dropped before it ends
     shop_of: Callable[..., Shop],
-    servers: dict[str, PostgresServer],
     database: Callable[..., ConnectionInfo],
     request: pytest.FixtureRequest,
     killed: str,
