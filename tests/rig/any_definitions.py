@@ -1,6 +1,6 @@
 """Random histories of the definition of one table, with rows written between them by two sessions that overlap.
 
-    history = History(seed, master, other, "public.t", wide=False)
+    history = History(seed, master, other, "public.t")
     history.begin()                  # makes the table
     history.step()                   # changes the definition, then rows
 
@@ -59,16 +59,16 @@ WIDER = {
     "character varying(20)": ("character varying(60)", "text"),
     "character varying(60)": ("text",),
 }
-"""Types that any slave can follow in place."""
+"""Types that values keep their texts in."""
 NAMES = ("a", "b", "c", "d", 'Odd "name"', "ä")
 
 
 class History:
-    """One table and what happens to it. `wide`: only types that every slave follows in place."""
+    """One table and what happens to it."""
 
-    def __init__(self, seed: int, master: psycopg.Connection, other: psycopg.Connection, table: str, *, wide: bool):
+    def __init__(self, seed: int, master: psycopg.Connection, other: psycopg.Connection, table: str):
         self.chance = random.Random(seed)
-        self.seed, self.master, self.other, self.table, self.wide = seed, master, other, table, wide
+        self.seed, self.master, self.other, self.table = seed, master, other, table
         self.said: list[str] = []
         # Whoever waits for the other session waits for ever.
         for session in (master, other):
@@ -166,10 +166,8 @@ class History:
         return self.chance.choice([way for way in ways if way])
 
     def _retyped(self, table: str, column: str, now: str) -> list[Any]:
-        if (wider := WIDER.get(now)) and (self.wide or self.chance.random() < 0.5):
+        if (wider := WIDER.get(now)) and self.chance.random() < 0.5:
             return [f"{table} ALTER COLUMN {column} TYPE {self.chance.choice(wider)}"]
-        if self.wide:
-            return []
         return [f"{table} ALTER COLUMN {column} DROP DEFAULT", self.chance.choice((
             f"{table} ALTER COLUMN {column} TYPE integer USING length({column}::text)",
             f"{table} ALTER COLUMN {column} TYPE text USING 'was ' || {column}",

@@ -25,13 +25,13 @@ def test_any_history_of_definitions_ends_equal(
     event_triggers: bool,
 ) -> None:
     pair = rig("SELECT", kept="slave")
-    if event_triggers:
+    if not event_triggers:  # which a superuser's installation has made
         with postgres.connect(pair.master_info.database) as administrator:
-            administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
+            administrator.execute(
+                sql_files.render("postgres", "event_triggers_remove", prefix="demo_", schema="public")
+            )
     with connect(pair.master_info, application="writer", autocommit=True) as other:
-        histories = [
-            History(seed, pair.master, other, f"public.t{seed}", wide=False) for seed in seeds(request, first, 2)
-        ]
+        histories = [History(seed, pair.master, other, f"public.t{seed}") for seed in seeds(request, first, 2)]
         for history in histories:
             history.begin()
             pair.slave.execute(f"CREATE TABLE {history.table} (id int PRIMARY KEY, a int, b int, c text)".encode())
@@ -40,6 +40,7 @@ def test_any_history_of_definitions_ends_equal(
         pair.install()
         pair.follow()
         with pair.apply():
+            assert pair.master.execute("SELECT public.demo_has_event_triggers()").fetchone() == (event_triggers,)
             play(histories, partial(compare, pair))
 
 

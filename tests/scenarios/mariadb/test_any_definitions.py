@@ -25,18 +25,19 @@ def test_any_history_of_definitions_ends_equal(
     event_triggers: bool,
 ) -> None:
     pair = rig("SELECT")
-    if event_triggers:
+    if not event_triggers:  # which a superuser's installation has made
         with postgres.connect(pair.pair.master_info.database) as administrator:
-            administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
+            administrator.execute(
+                sql_files.render("postgres", "event_triggers_remove", prefix="demo_", schema="public")
+            )
     with connect(pair.pair.master_info, application="writer", autocommit=True) as other:
-        histories = [
-            History(seed, pair.master, other, f"public.t{seed}", wide=True) for seed in seeds(request, first, 2)
-        ]
+        histories = [History(seed, pair.master, other, f"public.t{seed}") for seed in seeds(request, first, 2)]
         for history in histories:
             history.begin()
         pair.capture()
         pair.load()
         with pair.apply():
+            assert pair.master.execute("SELECT public.demo_has_event_triggers()").fetchone() == (event_triggers,)
             play(histories, partial(compare, pair))
 
 
