@@ -234,6 +234,34 @@ def as_of_version_4(master: Master) -> None:
     )
 
 
+PIECE = 1 << 20
+
+
+def test_the_keys_of_a_large_statement_are_drawn_in_pieces(master: Master) -> None:
+    pieces = master.value("SELECT demo_draw_pieces(%s)", [3 * PIECE + 5])
+    assert len(pieces) == 4
+    assert all(after >= before + PIECE for before, after in pairwise(pieces))
+    assert master.value("SELECT demo_next_key()") > pieces[-1] + 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("columns", ["v int", "v int, mood mood"], ids=["read side by side", "joined"])
+def test_each_row_of_a_large_statement_has_its_key_in_order(master: Master, columns: str) -> None:
+    master.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')", f"CREATE TABLE large (id int PRIMARY KEY, {columns})")
+    master.register("large")
+    rows = PIECE + 100_007
+    master.sql(
+        f"INSERT INTO large SELECT g, g FROM generate_series(1, {rows}) g",
+        "UPDATE large SET v = v + 1",
+        "DELETE FROM large",
+    )
+    assert master.rows(
+        "SELECT db_action, count(*), count(DISTINCT guid), bool_and(rising) FROM (SELECT db_action, guid, "
+        "guid::int > lag(guid::int, 1, 0) OVER (PARTITION BY db_action ORDER BY repl_key) AS rising FROM demo_items "
+        "WHERE tablename = 'large' AND guid IS NOT NULL) x GROUP BY 1 ORDER BY min(guid::int), 1"
+    ) == [(action, rows, rows, True) for action in ("DELETE", "INSERT", "UPDATE")]
+
+
 def _write(
     master: Master,
     tables: tuple[str, ...],

@@ -107,11 +107,31 @@ AS $sluice$
         END, p_version)
 $sluice$;
 
--- The code of the key of each row of a statement that has reserved the keys of all its rows.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_code() RETURNS text
+-- Reserves keys for the p_count rows of a large statement, in pieces of 2^20: those of a piece follow its number. A message of the
+-- log has a byte for each key, and other sessions wait while it is copied into the log.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}draw_pieces(p_count bigint) RETURNS bigint[]
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT array_agg(${schema}.${prefix}draw_keys(least(p_count - first, 1048576)))
+    FROM generate_series(0::bigint, p_count - 1, 1048576) AS g (first)
+$sluice$;
+
+-- The code that stores them in the variable keys. p_rows: the transition table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}keys_code(p_rows text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT 'sluice.key OPERATOR(pg_catalog.+) pg_catalog.row_number() OVER ()'
+    SELECT format(E'    taken := (SELECT pg_catalog.count(*) FROM %s);\n'
+        '    keys := CASE WHEN taken OPERATOR(pg_catalog.<=) 1048576 THEN ARRAY[%s(taken)] ELSE %s(taken) END;\n',
+        p_rows, ${schema}.${prefix}own('draw_keys'), ${schema}.${prefix}own('draw_pieces'))
+$sluice$;
+
+-- The code of the key of each row of a statement that has reserved the keys of all its rows. p_row: the code of the row's number.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}key_code();
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_code(p_row text DEFAULT 'pg_catalog.row_number() OVER ()') RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format('sluice.keys[1 OPERATOR(pg_catalog.+) ((%1$s OPERATOR(pg_catalog.-) 1) OPERATOR(pg_catalog.>>) 20)]'
+        ' OPERATOR(pg_catalog.+) (1 OPERATOR(pg_catalog.+) ((%1$s OPERATOR(pg_catalog.-) 1) OPERATOR(pg_catalog.&) 1048575))', p_row)
 $sluice$;
 
 -- A name for the number of a row that no column of the table has.
@@ -171,21 +191,24 @@ AS $sluice$
         JOIN pg_type y ON y.oid = a.atttypid
     )
     SELECT CASE WHEN usual AND number BETWEEN 1 AND 800 THEN
-        format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
+        E'    remaining := (SELECT pg_catalog.count(*) FROM sluice_new);\n'
+        || format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
         || format(E'    OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n    LOOP\n    ', names)
+        || format(E'    key := %s(least(remaining, 10000));\n    ', ${schema}.${prefix}own('draw_keys'))
         || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'n', 'o', p_protect,
-            p_key => ${schema}.${prefix}key_code())
+            p_key => 'sluice.key OPERATOR(pg_catalog.+) pg_catalog.row_number() OVER ()')
         || E'\n    FROM ROWS FROM (\n'
         || format(E'        %s(sluice.old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
         || format(E'        %s(sluice.new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
         || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
         || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n'
            '    EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n'
-           '    key := key OPERATOR(pg_catalog.+) taken;\n    END LOOP;\n'
+           '    remaining := remaining OPERATOR(pg_catalog.-) taken;\n    END LOOP;\n'
            '    CLOSE old_rows;\n    CLOSE new_rows;\n'
     ELSE
-        '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'n', 'o', p_protect,
-                p_key => 'sluice.key OPERATOR(pg_catalog.+) n.' || ${schema}.${prefix}row_name(p_relid))
+        ${schema}.${prefix}keys_code('sluice_new')
+            || '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, 'UPDATE', 'n', 'o', p_protect,
+                p_key => ${schema}.${prefix}key_code('n.' || ${schema}.${prefix}row_name(p_relid)))
             || ${schema}.${prefix}transition_code(p_relid, 'UPDATE') || E';\n'
     END
     FROM listed
@@ -381,18 +404,17 @@ BEGIN
         body := body || '    ' || insertion || E';\n';
     ELSIF p_event = 'UPDATE' THEN
         -- One row, or none, needs no pairing.
-        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n    key bigint;\n';
+        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    remaining bigint;\n    taken bigint;\n'
+            '    key bigint;\n    keys bigint[];\n';
         body := body || E'    IF EXISTS (SELECT FROM sluice_new OFFSET 1) THEN\n'
-            || format(E'    key := %s((SELECT pg_catalog.count(*) FROM sluice_new));\n', ${schema}.${prefix}own('draw_keys'))
             || ${schema}.${prefix}lockstep_code(p_schema, p_table, p_relid, p_columns, p_protect)
             || E'    ELSE\n    ' || insertion || E'\n    FROM sluice_old o CROSS JOIN sluice_new n;\n    END IF;\n';
     ELSE
         -- To count the rows first would cost a statement of one row a third more: the first few draw a key each.
-        declarations := E'DECLARE\n    taken bigint;\n    key bigint;\n';
+        declarations := E'DECLARE\n    taken bigint;\n    keys bigint[];\n';
         body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_relid, p_event) || E' LIMIT 10;\n'
             || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n    IF taken OPERATOR(pg_catalog.=) 10 THEN\n'
-            || format(E'    key := %s((SELECT pg_catalog.count(*) FROM %s));\n', ${schema}.${prefix}own('draw_keys'),
-                CASE p_event WHEN 'INSERT' THEN 'sluice_new' ELSE 'sluice_old' END)
+            || ${schema}.${prefix}keys_code(CASE p_event WHEN 'INSERT' THEN 'sluice_new' ELSE 'sluice_old' END)
             || '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, p_event, 'n', 'o', p_protect,
                 p_key => ${schema}.${prefix}key_code())
             || ${schema}.${prefix}transition_code(p_relid, p_event) || E' OFFSET 10;\n    END IF;\n';

@@ -54,12 +54,12 @@ BEGIN
         'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'changed_code', 'check_code',
         'check_alone', 'check_structure', 'check_table', 'col2xml', 'collation_name', 'columns_of', 'complete_item', 'composite_types', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
-        'desc_domains', 'desc_enums', 'desc_types', 'describe', 'describe_relation', 'described', 'differ_once', 'draw_keys',
+        'desc_domains', 'desc_enums', 'desc_types', 'describe', 'describe_relation', 'described', 'differ_once', 'draw_keys', 'draw_pieces',
         'drop_trigger', 'empty_leaf', 'end_note', 'enum_types', 'expect_safe_key', 'filenode', 'fitting', 'fitting_code',
         'follow_partitions', 'foreign_triggers', 'free_stem', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
-        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_single', 'is_trusted', 'join_table',
-        'keep_partitions', 'key_base', 'key_code', 'key_index', 'last_key', 'late_call_code', 'late_code',
+        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_rekeyed', 'is_rewritten', 'is_single', 'is_trusted', 'join_table',
+        'keep_partitions', 'key_base', 'key_code', 'key_index', 'keys_code', 'last_key', 'late_call_code', 'late_code',
         'late_signature', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key',
         'next_rows', 'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',
         'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
@@ -69,7 +69,7 @@ BEGIN
         'signature_code', 'store',
         'structure_changed',
         'tables_trigger', 'tell_unseen', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
-        'type_traits', 'typed', 'unreadable', 'unseen', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
+        'type_traits', 'typed', 'unreadable', 'unseen', 'unreadable_since', 'unsafe_key', 'value_code', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN
         EXECUTE 'DROP FUNCTION ' || functions;
