@@ -55,6 +55,25 @@ def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(database: Cal
         old.execute("INSERT INTO orders VALUES (1, 'a', 1, 'x')")
 
 
+def test_a_definition_stays_from_when_it_is_read_until_it_is_queued(database: Callable[..., ConnectionInfo]) -> None:
+    """Else a newer definition, told by a statement, would get the lower key, and be taken back."""
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    master.sql("ALTER TABLE orders RENAME v TO w")
+    comparing, application = (master.session(autocommit=False, lock_timeout="200ms") for _ in range(2))
+    assert comparing.execute("SELECT demo_check_alone('public', 'orders')").fetchone() == (True,)
+    application.execute("INSERT INTO orders VALUES (1, 'a', 1)")
+    application.commit()
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        application.execute("ALTER TABLE orders RENAME w TO x")
+    application.rollback()
+    comparing.commit()
+    application.execute("ALTER TABLE orders RENAME w TO x")
+    application.commit()
+
+
 def test_the_poll_takes_no_lock_when_nothing_changed(any_master: Master) -> None:
     writer = any_master.session(autocommit=False)
     writer.execute("UPDATE orders SET n = 5")

@@ -314,6 +314,10 @@ BEGIN
          FROM ${schema}.${prefix}foreign_triggers(p_relid) g),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0))), 0)) FROM pg_inherits i
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
+        -- The type of a column may be named again, and its values rewritten, without any other trace: event triggers tell.
+        CASE WHEN NOT ${schema}.${prefix}has_event_triggers() THEN
+            (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(a.attnum, a.xmin::text), 0))), 0)) FROM pg_attribute a
+             WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped) END,
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
 END
 $sluice$;
@@ -330,15 +334,18 @@ AS $sluice$
 $sluice$;
 DROP FUNCTION IF EXISTS ${schema}.${prefix}basis(text, text, oid);
 
--- The files of a table's rows, including those of its partitions.
+-- By what it is known later whether a table's rows were rewritten (is_rewritten): the cluster (key_base), the files of its rows,
+-- including those of its partitions, and the transaction that wrote each column's row of the catalogue, as number:transaction.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
-    RETURN (SELECT CASE WHEN c.relkind = 'p'
-        THEN (SELECT coalesce(md5(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf)), '')
+    RETURN (SELECT concat_ws(' ', ${schema}.${prefix}key_base(), CASE WHEN c.relkind = 'p'
+        THEN (SELECT md5(coalesce(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf), ''))
               FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf))
-        ELSE coalesce(pg_relation_filenode(p_relid)::text, '') END
+        ELSE coalesce(pg_relation_filenode(p_relid)::text, '-') END,
+        (SELECT string_agg(format('%s:%s', a.attnum, a.xmin), ',' ORDER BY a.attnum) FROM pg_attribute a
+         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped))
     FROM pg_class c WHERE c.oid = p_relid);
 END
 $sluice$;

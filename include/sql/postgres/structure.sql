@@ -10,8 +10,8 @@
 --   CREATE  The table of CONTENT is captured from here on. With complete="true" all of its rows follow: create it unless it
 --           exists; nothing is dropped or emptied. Otherwise load it before changes of it are applied.
 --   ALTER   Change the table of OLDCONTENT (its schema and table attributes are its former name) to CONTENT. Doing this
---           twice does no harm. Rows whose values the statement changed follow as UPDATEs; rows of a table without a key as
---           TRUNCATE and INSERTs.
+--           twice does no harm. Rows whose values the statement changed follow as UPDATEs; rows of a table without a key, or
+--           whose keys may have changed, as TRUNCATE and INSERTs.
 --   DELETE WHERE  Delete the rows that match a condition: their partition was removed (partition_bound in partitions.sql).
 --   DIFFER  Report to a person that the table differs from here on; CONTENT has the reason. It is unknown what changed.
 --   DROP    The table of OLDCONTENT was dropped on the master. The slave's configuration decides about its own.
@@ -20,7 +20,8 @@
 -- later names that nobody configured, only the first name is remembered; its RELID there is that of the table.
 
 -- Queues all rows of a table, or those that match p_where, or those of p_from, a present or former partition. p_action is
--- INSERT for rows that came without a trigger, DELETE for removed rows, UPDATE for rewritten rows.
+-- INSERT for rows that came without a trigger, DELETE for removed rows, UPDATE for rewritten rows, REPLACE for those whose keys
+-- may be others.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}recapture(
     p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL, p_where text DEFAULT 'true'
 ) RETURNS bigint
@@ -35,6 +36,8 @@ DECLARE
     keyless boolean := NOT EXISTS (SELECT FROM unnest(columns) c WHERE c.keypos > 0);
     -- A partition that may not be read is read by way of its table; otherwise not, as that locks the table as well.
     by_table boolean := p_from = ANY (${schema}.${prefix}leaves(relid)) AND NOT has_table_privilege(p_from, 'SELECT');
+    -- Changes that other statements made after the rewrite may come first (insertion_code).
+    version text := CASE WHEN p_action IN ('UPDATE', 'REPLACE') THEN '2' ELSE '1' END;
     reason text;
 BEGIN
     IF ${schema}.${prefix}origin() <> ALL (${schema}.${prefix}origins()) THEN
@@ -46,7 +49,7 @@ BEGIN
     IF reason IS NOT NULL THEN
         PERFORM ${schema}.${prefix}differ_once(p_schema, p_table, reason);
         RETURN 0;
-    ELSIF p_action = 'UPDATE' AND keyless THEN
+    ELSIF p_action = 'REPLACE' OR (p_action = 'UPDATE' AND keyless) THEN
         PERFORM ${schema}.${prefix}ddl_item('TRUNCATE', p_schema, p_table, NULL, NULL);
         p_action := 'INSERT';
     END IF;
@@ -57,26 +60,81 @@ BEGIN
         CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(columns, 'n', '') END,
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(columns, 'n', '') ELSE 'NULL' END,
-        '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
+        version, CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
         'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, ${schema}.${prefix}rows_of_leaf(p_from))
             ELSE p_where END));
 END
 $sluice$;
 
--- Whether the change of the structure may have given rows other values: a column of another type, or a new one whose
--- values are neither NULL nor the one value in the definition.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}values_changed(p_schema text, p_table text) RETURNS boolean
+DROP FUNCTION IF EXISTS ${schema}.${prefix}values_changed(text, text);
+
+-- Whether a column of a rewritten table's key may have got other values since p_had was stored: by its old key a slave would not
+-- find the row.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_rekeyed(p_relid oid, p_had text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT EXISTS (
+    SELECT split_part(${schema}.${prefix}filenode(p_relid), ' ', 1) = split_part(p_had, ' ', 1) AND EXISTS (
         SELECT FROM ${schema}.${prefix}cols_all v
-        LEFT JOIN ${schema}.${prefix}cols_table c
-            ON c.schemaname = p_schema AND c.tablename = p_table AND c.attnum = v.attnum
-        WHERE v.relid = ${schema}.${prefix}relation(p_schema, p_table) AND v.attgenerated = ''
-          AND (c.atttype <> v.atttype OR c.attgenerated <> ''
-               OR (c.attnum IS NULL AND v.attmissing IS NULL AND (v.attdefault IS NOT NULL OR v.attidentity <> ''
-                   -- A domain may have a default of its own.
-                   OR EXISTS (SELECT FROM pg_type y WHERE y.oid = v.atttypid AND y.typdefault IS NOT NULL)))))
+        JOIN pg_attribute a ON a.attrelid = v.relid AND a.attnum = v.attnum
+        JOIN regexp_matches(split_part(p_had, ' ', 3), '(\d+):(\d+)', 'g') AS m ON m[1]::integer = v.attnum
+        WHERE v.relid = p_relid AND v.keypos > 0 AND a.xmin <> m[2]::xid)
+$sluice$;
+
+-- Whether a change of the structure may have given rows other values since p_had (filenode) was stored: it rewrote a column,
+-- or added one whose values are neither NULL nor the one value in the definition.
+--   ALTER … TYPE … USING may leave the definition as it was, and a default may be gone by now. So what counts is that the
+--   table has other files, that somebody has written the column's row of the catalogue, and that no row of the table is older
+--   than that: TRUNCATE, CLUSTER and VACUUM FULL also make other files, long before the next change perhaps, and leave rows
+--   their transactions. Event triggers tell of a rewritten column (ddl_rewrite): then only a type or default counts here.
+--   p_light: as of check_table; nothing is read.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_rewritten(
+    p_schema text, p_table text, p_relid oid, p_had text, p_light boolean
+) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    now text := ${schema}.${prefix}filenode(p_relid);
+    -- Ages, in transactions, of the oldest change of a column that may have rewritten the rows, and of one that probably did.
+    possible integer;
+    probable integer;
+    leaf oid;
+BEGIN
+    -- Another cluster, after pg_upgrade, has written all of its catalogue.
+    IF split_part(now, ' ', 1) <> split_part(p_had, ' ', 1) OR split_part(now, ' ', 2) = split_part(p_had, ' ', 2) THEN
+        RETURN false;
+    END IF;
+    SELECT max(x.age), max(x.age) FILTER (WHERE x.probable) INTO possible, probable
+    FROM (
+        SELECT age(a.xmin), CASE WHEN w.attnum IS NULL
+                THEN v.attdefault IS NOT NULL OR v.attidentity <> ''
+                    -- A domain may have a default of its own.
+                    OR EXISTS (SELECT FROM pg_type y WHERE y.oid = v.atttypid AND y.typdefault IS NOT NULL)
+                ELSE c.atttype <> v.atttype OR c.attgenerated <> '' END AS probable
+        FROM ${schema}.${prefix}cols_all v
+        JOIN pg_attribute a ON a.attrelid = v.relid AND a.attnum = v.attnum
+        LEFT JOIN ${schema}.${prefix}cols_table c ON c.schemaname = p_schema AND c.tablename = p_table AND c.attnum = v.attnum
+        LEFT JOIN (SELECT m[1]::integer, m[2]::xid FROM regexp_matches(split_part(p_had, ' ', 3), '(\d+):(\d+)', 'g') AS m)
+            AS w (attnum, written) ON w.attnum = v.attnum
+        WHERE v.relid = p_relid AND v.attgenerated = '' AND a.xmin IS DISTINCT FROM w.written
+          AND (w.attnum IS NOT NULL OR v.attmissing IS NULL)
+    ) x;
+    IF ${schema}.${prefix}has_event_triggers() THEN
+        possible := probable;
+    END IF;
+    IF possible IS NULL OR p_light THEN
+        RETURN possible IS NOT NULL;
+    END IF;
+    FOREACH leaf IN ARRAY CASE WHEN ${schema}.${prefix}leaves(p_relid) = '{}' THEN ARRAY[p_relid] ELSE ${schema}.${prefix}leaves(p_relid) END LOOP
+        IF NOT has_table_privilege(leaf, 'SELECT') OR ${schema}.${prefix}unreadable(leaf) IS NOT NULL THEN
+            RETURN probable IS NOT NULL;
+        -- A transaction that began after this one has a negative age; so has one of more than two billion ago.
+        ELSIF ${schema}.${prefix}run_reading(format(
+            'SELECT FROM ONLY %s n WHERE age(n.xmin) > %s OR age(n.xmin) < -1000000000 LIMIT 1', leaf::regclass, possible)) > 0 THEN
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN true;
+END
 $sluice$;
 
 -- Compares a registered table with its stored structure, and does what the difference requires. Returns what was found;
@@ -113,7 +171,23 @@ BEGIN
     IF had.tablename IS NULL THEN
         RETURN NULL;  -- Being registered just now, or another transaction does the same.
     END IF;
+    IF NOT p_light AND NOT p_in_ddl AND had.mode <> 'dropped' AND EXISTS (
+        SELECT FROM pg_class c WHERE c.oid = had.relid AND has_table_privilege(c.oid, 'SELECT')
+            AND has_schema_privilege(c.relnamespace, 'USAGE')) THEN
+        -- The definition is read, then its item gets a key: a newer definition, which a statement of the application tells of, must
+        -- not come in between, or the item would take it back. Writers are not held off.
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', had.relid::regclass);
+    END IF;
     old_desc := ${schema}.${prefix}described(p_schema, p_table);
+    IF had.mode <> 'dropped' AND NOT had.rewritten AND EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid)
+        AND ${schema}.${prefix}is_rewritten(p_schema, p_table, had.relid, had.filenode, p_light) THEN
+        -- Noted before anything else stores what the table has now.
+        had.rewritten := true;
+        UPDATE ${schema}.${prefix}captures x SET rewritten = true WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    END IF;
+    IF had.rewritten AND ${schema}.${prefix}is_rekeyed(had.relid, had.filenode) THEN
+        INSERT INTO ${schema}.${prefix}info (name, value) VALUES ('rekeyed ' || had.relid, '') ON CONFLICT (name) DO NOTHING;
+    END IF;
 
     IF had.mode = 'dropped' OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid) THEN
         SELECT x.schemaname, x.tablename INTO new_schema, new_table FROM ${schema}.${prefix}captures x
@@ -232,10 +306,6 @@ BEGIN
             END IF;
         END IF;
         PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table, new_desc, old_desc);
-        had.rewritten := had.rewritten OR (${schema}.${prefix}filenode(relid) <> had.filenode
-            AND ${schema}.${prefix}values_changed(p_schema, p_table));
-        UPDATE ${schema}.${prefix}captures x SET rewritten = had.rewritten
-            WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.rewritten <> had.rewritten;
     END IF;
     IF NOT p_light AND NOT p_in_ddl THEN
         -- First, as it locks the table before its partitions. A writer does so, too: in the other order either could wait
@@ -259,8 +329,10 @@ BEGIN
         IF NOT p_in_ddl THEN
             PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
         END IF;
-        PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'UPDATE');
-        UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
+        DELETE FROM ${schema}.${prefix}info i WHERE i.name = 'rekeyed ' || relid;
+        PERFORM ${schema}.${prefix}recapture(p_schema, p_table, CASE WHEN FOUND THEN 'REPLACE' ELSE 'UPDATE' END);
+        UPDATE ${schema}.${prefix}captures x SET rewritten = false, filenode = ${schema}.${prefix}filenode(x.relid)
+            WHERE x.schemaname = p_schema AND x.tablename = p_table;
         RETURN 'altered and rewritten';
     END IF;
     RETURN CASE WHEN altered THEN 'altered' WHEN moved THEN 'partitions changed' END;

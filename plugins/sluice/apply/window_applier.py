@@ -55,6 +55,9 @@ from sluice.transform.table_transform import RowNotTransformed, TableTransform
 
 log = logging.getLogger("sluice.apply")
 
+MOST_COMPARED = 10
+"""Conflicts of a window after each of which the definitions are compared; the next one counts."""
+
 Keep = Callable[[KeyEvents, TableName], Kept | None]
 """For each event of a table whether it is applied; None: all of them."""
 
@@ -149,28 +152,35 @@ class WindowApplier:
         self.sessions.schema_history.clear()
 
     def _with_definitions_compared(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
-        """Applies the window; after a conflict compares the master's definitions, then tries once more."""
+        """Applies the window; after a conflict compares the master's definitions, then tries again.
+
+        Each table may conflict once, and again whenever a comparison found a change: while one is compared, the
+        application may alter another.
+        """
         checks = self._checks(safe or window.target == self._replaced_up_to)
-        try:
-            return self._apply(checkpoint, window, checks)
-        except Conflict as conflict:
-            if checks.final:
-                raise
-            # A change of definition may have rewritten the rows; only the comparison of definitions queues it.
-            log.info("%s: definitions are compared again, because: %s", self.pair, conflict.finding)
-            self.sessions.schema_history.clear()
-            self.sessions.compare_structure()
-            now = self.sessions.window_end(window.previous)
-            # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
-            window = window if checkpoint.catching_up else replace(window, target=now)
-            checks = replace(checks, final=True)
-            if self.sessions.reader.has(Window(window.previous, now), Action.DELETE_WHERE):
-                checks, self._replaced_up_to = self._checks(safe=True), window.target
-            elif conflict.table in self._emptied or self.sessions.values_follow(conflict.table):
-                # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the values
-                # that the master gave them.
-                checks = self._checks(safe=True)
-            return self._apply(checkpoint, window, checks)
+        compared: list[TableName] = []
+        while True:
+            try:
+                return self._apply(checkpoint, window, checks)
+            except Conflict as conflict:
+                if checks.final:
+                    raise
+                # A change of definition may have rewritten the rows; only the comparison of definitions queues it.
+                log.info("%s: definitions are compared again, because: %s", self.pair, conflict.finding)
+                self.sessions.schema_history.clear()
+                changed = self.sessions.compare_structure()
+                now = self.sessions.window_end(window.previous)
+                # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
+                window = window if checkpoint.catching_up else replace(window, target=now)
+                compared.append(conflict.table)
+                again = changed or compared.count(conflict.table) == 1
+                checks = replace(checks, final=not again or len(compared) >= MOST_COMPARED)
+                if self.sessions.reader.unordered(Window(window.previous, now)):
+                    checks, self._replaced_up_to = self._checks(safe=True), window.target
+                elif conflict.table in self._emptied or self.sessions.values_follow(conflict.table):
+                    # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the
+                    # values that the master gave them.
+                    checks = self._checks(safe=True)
 
     def _checks(self, safe: bool) -> Checks:
         compare = not safe and self.pair.slave.compare_values

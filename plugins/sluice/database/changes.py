@@ -9,7 +9,6 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
-from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
@@ -160,8 +159,9 @@ class ChangeReader(Protocol):
         """Counts the changes, up to `limit` changes or `max_bytes`."""
         ...
 
-    def has(self, window: Window, action: Action) -> bool:
-        """Whether the window has a change of this action."""
+    def unordered(self, window: Window) -> bool:
+        """Whether changes of the window may have happened earlier than their place tells: a DELETE WHERE, values of
+        rewritten rows, what a trigger changed."""
         ...
 
     def close(self) -> None:

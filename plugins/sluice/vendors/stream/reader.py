@@ -97,9 +97,9 @@ class Reader:
                 cuts.append(Cut(item.number, item.transaction, str(item.action), item.table))
         return Survey(changes, last, size, key_changes, tuple(cuts), False)
 
-    def has(self, window: Window, action: Action) -> bool:
-        """Whether a change of this action is in the window."""
-        return any(item.action is action for item in self._read(window))
+    def unordered(self, window: Window) -> bool:
+        """See `sluice.database.changes.Reader`."""
+        return any(item.action is Action.DELETE_WHERE for item in self._read(window))
 
     def close(self) -> None:
         """Does nothing, since nothing stays open."""

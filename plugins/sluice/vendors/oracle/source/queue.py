@@ -168,9 +168,9 @@ class Reader:
             key_changes += changes_key
         return Survey(changes, last, size, key_changes, self._cuts(window, last), more)
 
-    def has(self, window: Window, action: Action) -> bool:
-        """Whether a change of this action is in the window."""
-        chosen = Condition(window, "i.DB_ACTION = :action", {"action": str(action), "most": 1})
+    def unordered(self, window: Window) -> bool:
+        """See `sluice.database.changes.Reader`."""
+        chosen = Condition(window, "i.DB_ACTION = :action", {"action": str(Action.DELETE_WHERE), "most": 1})
         return bool(self._rows("queue_survey", chosen))
 
     def close(self) -> None:

@@ -25,7 +25,6 @@ from sluice import sql_files
 from sluice.database.changes import LARGEST_CHANGE, Cut, Oversized, Share, Survey, TooManyBytes
 from sluice.database.items import ITEMS, marked
 from sluice.errors import SluiceError
-from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
@@ -158,10 +157,9 @@ class Reader:
             ),
         )  # fmt: skip
 
-    def has(self, window: Window, action: Action) -> bool:
-        """Whether the window has an item of this action. As slow as counting the window."""
-        selection = f"db_action = {connection.literal(str(action))}"
-        return self._survey(Condition.of(window, selection), 1).changes > 0
+    def unordered(self, window: Window) -> bool:
+        """See `sluice.database.changes.Reader`. As slow as counting the window."""
+        return self._survey(Condition.of(window, "version = '2' OR db_action = 'DELETE WHERE'"), 1).changes > 0
 
     def close(self) -> None:
         """Closes the connections; the next call opens new ones."""
