@@ -183,3 +183,55 @@ def test_a_change_that_two_transactions_find_is_written_once_in_each(
     expected = [] if master.value("SELECT demo_has_event_triggers()") else ["ALTER"]
     assert actions == [*expected, *["INSERT"] * 5, *["DELETE"] * 5]
     run(first, "COMMIT")
+
+
+LOCKING = {
+    "rows": (
+        "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+        "UPDATE {t} SET v = v || 'x'",
+        "DELETE FROM {t} WHERE id = 1",
+    ),
+    "partitions": ("INSERT INTO {t}_parts SELECT g, 'a' FROM generate_series(0, 19) g", "UPDATE {t}_parts SET v = 'x'"),
+    "columns": ("ALTER TABLE {t} ADD w int DEFAULT 5", "INSERT INTO {t} VALUES (1, 'a')"),
+    "names": ("ALTER TABLE {t} RENAME TO {t}_renamed", "INSERT INTO {t}_renamed VALUES (1, 'a')"),
+    "new tables": ("CREATE TABLE {t}_new (id int PRIMARY KEY)", "INSERT INTO {t}_new VALUES (1)"),
+    "dropped tables": ("DROP TABLE {t}",),
+    "truncated tables": ("TRUNCATE {t}",),
+}
+"""What a transaction does with each table `t`."""
+
+
+@pytest.mark.long
+@pytest.mark.releases
+@pytest.mark.parametrize("work", LOCKING)
+def test_a_transaction_holds_hardly_more_locks_however_many_tables_it_works_on(
+    master: Master, database: Callable[..., ConnectionInfo], work: str
+) -> None:
+    """So that `max_locks_per_transaction` suffices as long as it does without capture."""
+    plain = Master(database())
+
+    def held(side: Master, tables: int) -> int:
+        names = [f"lock_{tables}_{number}" for number in range(tables)]
+        for name in names:
+            side.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)")
+            if work == "partitions":
+                side.sql(
+                    f"CREATE TABLE {name}_parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+                    *(
+                        f"CREATE TABLE {name}_parts_{n} PARTITION OF {name}_parts FOR VALUES FROM ({n}) TO ({n + 1})"
+                        for n in range(20)
+                    ),
+                )
+        if side is master:
+            side.register(*(name + suffix for name in names for suffix in ("", "_parts")[: 1 + (work == "partitions")]))
+        with side.session(autocommit=False) as session:
+            for name in names:
+                run(session, *(statement.format(t=name) for statement in LOCKING[work]))
+            count = session.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()").fetchone()
+            session.rollback()
+        assert count is not None
+        return int(str(count[0]))
+
+    few, many = 3, 15
+    more = [held(master, tables) - held(plain, tables) for tables in (few, many)]
+    assert more[1] - more[0] <= many - few, more
