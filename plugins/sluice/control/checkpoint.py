@@ -78,6 +78,10 @@ class CheckpointStore(SlaveStore):
         checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
         self._execute("checkpoint_move", state=str(wanted), message=message)
 
+    def say(self, message: str) -> None:
+        """Writes what a person has to know about the slave, and leaves its state. The caller has locked the row."""
+        self._execute("checkpoint_move", state=str(self.configured().state), message=message)
+
     def put_tables(self, tables: TableStates) -> None:
         """Writes which tables are not ready. The caller has locked the row."""
         self._execute("checkpoint_tables", tables=tables.text())

@@ -27,7 +27,7 @@ from sluice.errors import Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover, applied
 from sluice.failover.survey import NotReady
-from sluice.model.failover import Action, Phase, Record, passed
+from sluice.model.failover import Action, Phase, Record, passed, refusal
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 
@@ -132,6 +132,10 @@ def guard(failover: Failover) -> None:
             log.info("%s: the master refuses writes to the replicated tables", failover)
             last = position_of(failover, master)
         move(failover, slave, Phase.GUARDED, last=last.text())
+        with slave.transaction():
+            checkpoints = failover.checkpoints(slave)
+            checkpoints.read(lock=True)
+            checkpoints.say(refusal(failover.record(slave)))
     log.info("%s: the master's last position is %s, as of %s", failover, last, last.time)
 
 
@@ -254,7 +258,8 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
                     raise NotReached(failover, f"it is {checkpoint.state} and left that position since.")
             if failover.slave.checkpoint == "redis":
                 checkpoints.start_at(position)
-            checkpoints.move(SlaveState.SWITCHING, f"Failover {failover.id} completes the slave")
+            refused = f". {refusal(failover.record(slave))}" if failover.action is Action.PLANNED else ""
+            checkpoints.move(SlaveState.SWITCHING, f"Failover {failover.id} completes the slave{refused}")
             move(failover, slave, Phase.ENDED, last=position.text())
     except LockNotAvailable:
         return False

@@ -16,7 +16,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.failover.steps import done, guard_of, last_of, lay_guard, move, own_guard, position_of
-from sluice.model.failover import Action, Made, Phase, Sheet, passed
+from sluice.model.failover import REFUSAL, Action, Made, Phase, Sheet, passed
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 
@@ -371,5 +371,7 @@ def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session]
         checkpoint = checkpoints.read(lock=True)
         if checkpoint is not None and checkpoint.state is SlaveState.SWITCHING:
             checkpoints.move(SlaveState.NORMAL)
+        elif checkpoint is not None and checkpoint.message.startswith(REFUSAL):
+            checkpoints.say("")
     if (sheet := kept.sheet()) is not None:
         support.validate_constraints(slave, sheet.tables)

@@ -187,4 +187,13 @@ class Record:
     @property
     def refuses(self) -> bool:
         """Whether it makes its master refuse writes now."""
-        return self.action is Action.PLANNED and self.under_way and passed(self.phase, Phase.GUARDED)
+        guarded = passed(self.phase, Phase.GUARDED) and not passed(self.phase, Phase.SWITCHED)
+        return self.action is Action.PLANNED and guarded
+
+
+REFUSAL = "The master refuses writes since "
+
+
+def refusal(record: Record) -> str:
+    """For status and pages, while a failover makes its master refuse writes."""
+    return f"{REFUSAL}{record.guarded_at}, for failover {record.id}, until this slave is the master or it is aborted"

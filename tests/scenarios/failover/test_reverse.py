@@ -97,6 +97,7 @@ tables: {'public.*': {}, public.gone: {}}
     assert "The master is u@new:1/d. Slave dr1 is u@old:1/d, the former master." in made
 
 
+@pytest.mark.long
 def test_a_table_that_the_master_dropped_stays_out_of_the_new_direction(shop_of: Callable[..., Shop]) -> None:
     name = 'public."fx*""rate"'
     shop = shop_of(more=f"CREATE TABLE {name} (id int PRIMARY KEY); INSERT INTO {name} VALUES (1);")

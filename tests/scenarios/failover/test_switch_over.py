@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.cli.status import state
 from sluice.coordination.events import Events
 from sluice.errors import Terminal
 from sluice.failover import steps
@@ -26,6 +27,7 @@ BEFORE = ("check", "begin", "verify", "prepare")
 WRITE = b"INSERT INTO public.customers (name) VALUES ('x')"
 
 
+@pytest.mark.long
 def test_a_failure_after_the_guard_gives_the_master_back_at_once(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     shop.bring_functions()
@@ -46,6 +48,7 @@ def test_a_failure_after_the_guard_gives_the_master_back_at_once(shop_of: Callab
     shop.assert_equal()
 
 
+@pytest.mark.long
 def test_a_long_transaction_is_waited_for_before_anything_is_refused(
     shop_of: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +116,7 @@ def test_the_application_moves_over_in_one_task(shop_of: Callable[..., Shop]) ->
     assert ": planned, by anna" in told
 
 
+@pytest.mark.long
 def test_transactions_that_a_crashed_master_numbers_again_are_not_taken_for_applied(
     shop_of: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +131,8 @@ def test_transactions_that_a_crashed_master_numbers_again_are_not_taken_for_appl
     shop.slave.execute(b"UPDATE sluice.demo_checkpoint SET position = %s", [far.text()])
     shop.master.execute(WRITE)
     shop.run("planned", ["guard"])
+    assert "NORMAL" in (shown := state("DEMO_ → dr1", shop.checkpoint, None))
+    assert "The master refuses writes since 20" in shown and "for failover run 1" in shown
     monkeypatch.setattr(steps, "REACH_SECONDS", 1.0)
     with pytest.raises(NotReached):
         shop.run("planned", ["reach"])
