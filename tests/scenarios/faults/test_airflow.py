@@ -261,6 +261,7 @@ def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
     """Work of others takes every slot, then the apply ends: it goes on as a process, and returns to Spark."""
     from pyspark.sql.connect.session import SparkSession
 
+    await_query()  # it gets no slot any more
     other = SparkSession.builder.remote(stack.services.spark.server.url).create()
     slots = max(FEWEST_SLOTS, SLOTS_A_CORE * len(os.sched_getaffinity(0)))
     sleep = f"java_method('java.lang.Thread', 'sleep', {1000 * SLOTS_SECONDS}L)"
@@ -275,6 +276,7 @@ def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
 
 def cut_off(way: Proxy, applied: Callable[[], object]) -> None:
     """The endpoint cannot be reached for a while: the query goes on."""
+    await_query()
     way.stall()
     way.cut()
     try:
@@ -309,6 +311,16 @@ def freeze_worker(stack: Stack, applied: Callable[[], object]) -> None:
         freezer.thaw_all()
 
 
+def await_query() -> None:
+    """Returns when the apply is a query of Spark: after a strike it may be a process for a while."""
+
+    def there() -> bool:
+        job = applies.live("DEMO_", "dr1")
+        return isinstance(job, QueryJob) and job.record.query != "" and job.noted.state().begun is not None
+
+    assert await_true(there, 300), "the apply does not go back to Spark"
+
+
 def end_session(stack: Stack) -> None:
     """Ends the session of Spark that holds the apply, as its time-out would."""
 
@@ -326,14 +338,9 @@ def end_session(stack: Stack) -> None:
 
 
 def worker() -> ProcessId:
-    """The Python worker of Spark in which the apply runs, or the driver of a process."""
-    found: list[ProcessId] = []
-
-    def there() -> bool:
-        job = applies.live("DEMO_", "dr1")
-        target = process_of(job) if job is not None else None
-        found.extend([target] if target else [])
-        return bool(found)
-
-    assert await_true(there, 300), "no apply to strike"
-    return found[0]
+    """The Python worker of Spark in which the apply runs."""
+    await_query()
+    job = applies.live("DEMO_", "dr1")
+    found = process_of(job) if job is not None else None
+    assert found, "no apply to strike"
+    return found
