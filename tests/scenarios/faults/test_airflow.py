@@ -266,8 +266,8 @@ def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
     slots = max(FEWEST_SLOTS, SLOTS_A_CORE * len(os.sched_getaffinity(0)))
     sleep = f"java_method('java.lang.Thread', 'sleep', {1000 * SLOTS_SECONDS}L)"
     threading.Thread(target=quietly(other.range(0, slots, 1, slots).selectExpr(sleep).collect), daemon=True).start()
-    end_session(stack)
     try:
+        end_session(stack)
         await_arrival(applied, "a slot is free")
     finally:
         quietly(other.interruptAll)()
