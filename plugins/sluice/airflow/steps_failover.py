@@ -143,7 +143,7 @@ def question(failover: Failover, report: str) -> str:
     if failover.action is Action.PLANNED:
         what = (
             f"**Approve**: slave {failover.slave.name} is compared and prepared while the application writes. Then the "
-            f"master {failover.master_info.place} refuses writes to the replicated tables, for a second or two, until "
+            f"master {failover.master_info.place} refuses writes to the replicated tables for some seconds, until "
             "the slave has applied the last changes and is the master. Should a step fail before, the master takes "
             "writes again."
         )

@@ -202,14 +202,17 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
         with connection.transaction():
             if reason := _untrusted(Examiner(connection, trusted=trusted), difference.wanted):
                 return reason
-            limit_lock_waits(connection, LOCK_SECONDS)
-            connection.execute("SET LOCAL client_min_messages = warning")
-            for statement in difference.statements:
-                connection.execute(statement.encode())
+            settings = (
+                f"SET LOCAL lock_timeout = '{int(LOCK_SECONDS * 1000)}ms'",
+                "SET LOCAL client_min_messages = warning",
+            )
+            statements = [*settings, *difference.statements]
             if difference.kind == "schema owner":
                 # What is in it is still to be made.
                 schema, role = quoted(difference.definition.schema), privileges.role(connection)
-                connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}".encode())
+                statements.append(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+            # At once: the application waits for a hundred of these.
+            connection.execute(";\n".join(statements).encode())
             if ungranted:
                 raise psycopg.Rollback
             store.note_made(Made(str(difference), difference.undo))
