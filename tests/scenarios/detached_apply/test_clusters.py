@@ -7,9 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from devstack.process import descendants, kill_family
+from devstack.process import kill_family
 from devstack.spark_cluster import SparkCluster
-from sluice.airflow.query_trigger import QueryWatch
 from sluice.model.names import TableName
 from sluice.verify.resync import Action
 from spark_jobs import apply_query, session
@@ -20,7 +19,6 @@ from tests.rig.endpoints import CLUSTER, like_a_cluster
 from tests.rig.rig import Rig
 from tests.scenarios.detached_apply.test_apply_query import TABLES, Query, insert
 from tests.waiting import until
-from workload.faults.freezer import Freezer
 
 PATIENT_SECONDS = 600.0
 """For the first executors, on a busy machine."""
@@ -79,33 +77,6 @@ def test_an_executor_that_is_killed_is_replaced(
     insert(pair, 1000)
     pair.await_current(PATIENT_SECONDS)
     assert pair.differences() == {}
-    assert query.asks() == "active" and query.state.begun != before
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cluster", [local_cluster, standalone])
-def test_an_executor_that_freezes_is_replaced_and_fenced_when_it_wakes(
-    cluster: Callable[[Path], AbstractContextManager[Endpoint]],
-    start: Callable[[Callable[[Path], AbstractContextManager[Endpoint]]], Query],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    query = start(cluster)
-    pair, before = query.rig, query.state.begun
-    monkeypatch.setattr("sluice.airflow.connections.endpoint", lambda: query.endpoint)
-    assert before is not None
-    epoch, freezer = pair.checkpoint.epoch, Freezer()
-    assert freezer.freeze("the executor", descendants(executor_of(before.pid).pid))
-    try:
-        watch = QueryWatch("DEMO_", "dr1", query.record)
-        until(lambda: not watch.runs(lambda *_: None), PATIENT_SECONDS)
-        query.start()
-        insert(pair, 1000)
-        pair.await_current(PATIENT_SECONDS)
-    finally:
-        freezer.thaw_all()
-    insert(pair, 2000)
-    pair.await_current(PATIENT_SECONDS)
-    assert pair.differences() == {} and pair.checkpoint.epoch == epoch + 1
     assert query.asks() == "active" and query.state.begun != before
 
 
