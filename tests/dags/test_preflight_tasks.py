@@ -14,8 +14,12 @@ from sluice.airflow import preflight_check
 from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.steps_master import check, check_lightly, install_resources
 from sluice.airflow.task_context import TaskContext
+from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.coordination.lease import Lease
 from sluice.errors import Transient
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
@@ -105,6 +109,25 @@ def test_a_lack_of_one_of_several_slaves_is_a_warning(
     assert f"CREATE ON SCHEMA public TO {slave.user};" in caplog.text
     with pytest.raises(NotReady):
         preflight_check.require_ready(work(slave="dr2"), ("dr2",))
+
+
+def test_a_slave_is_not_loaded_while_an_apply_of_its_former_name_writes_to_it(places: Places, redis_url: str) -> None:
+    """The prefix of the file was changed while the apply ran, or the slave's name."""
+    with connect(places["shop_dr1"], application="test", autocommit=True) as slave:
+        for prefix, name in (("OLD_", "dr1"), ("SHOP_", "former")):
+            CheckpointStore(slave, Prefix(prefix), work().slave.schema, name).ensure()
+            check.body(work())
+            with redis_store.connect(redis_url) as client:
+                held = Lease(client, Prefix(prefix), name, 60.0)
+                held.acquire()
+                with pytest.raises(
+                    NotReady, match=f"the end of the apply of {prefix} → {name}.*mark the run"
+                ) as caught:
+                    check.body(work())
+                assert [lack.side for lack in caught.value.lacks] == ["slave dr1"]
+                check.body(work(slave="dr2"))
+                held.release()
+            check.body(work())
 
 
 def test_lacks_of_a_running_replication_are_warnings(

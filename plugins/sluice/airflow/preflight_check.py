@@ -4,14 +4,16 @@ import logging
 import os
 import pwd
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from sluice.airflow import connections, executor_check
+from sluice.airflow import connections, executor_check, forms
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.task_context import TaskContext
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination import lease
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase, vendor_of
 from sluice.database.session import Session
@@ -19,6 +21,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.preparation import captured_tables
 from sluice.load.selection import Selection
 from sluice.model.lack import MASTER, Lack, errors, slave_side
+from sluice.model.names import Prefix
 from sluice.preflight import checks, transport
 
 log = logging.getLogger("sluice.airflow")
@@ -128,6 +131,8 @@ def _of_slave(
             place = info.place
             lacks_so_far += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
+            if not light:
+                lacks_so_far += _of_former_names(task, session, slave)
             lacks = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
             lacks_so_far += _as([lack.at(slave_side(name), place) for lack in lacks], light)
             log.info("%s: reached the slave %s", task, place)
@@ -136,6 +141,33 @@ def _of_slave(
             raise
         log.warning("%s: not reached, and left out if it stays so: %s", task, outage)
     return lacks_so_far
+
+
+def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) -> list[Lack]:
+    """An apply that still writes to this slave under a name that no file has now: two would write the same rows."""
+    replications, _ = forms.survey()
+    configured = {(str(one.prefix), name) for one in replications for name in one.slaves}
+    lacks = []
+    held: list[tuple[str, str]] = []
+    with suppress(SluiceError):  # what Redis lacks is told beside this
+        held = lease.held(task.redis)
+    for prefix, name in held:
+        if (prefix, name) in configured:
+            continue
+        with suppress(SluiceError):  # its tables are in another schema, or not readable: it is another slave
+            if CheckpointStore(session, Prefix(prefix), slave.schema, name).read() is None:
+                continue
+            lacks.append(
+                Lack(
+                    slave_side(slave.name),
+                    f"the end of the apply of {prefix} → {name}",
+                    "it runs, writes to this database, and no file configures it: the file was removed, has mistakes, "
+                    "or names it otherwise now",
+                    None,
+                    remedy=f"End it: mark the run of {prefix} → {name} of the DAG cdc_apply as failed in Airflow.",
+                )
+            )
+    return lacks
 
 
 def _as(lacks: list[Lack], light: bool) -> list[Lack]:

@@ -133,6 +133,13 @@ def taken(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
         return holder(client, key(prefix, slave)) is not None
 
 
+def held(client: "redis.Redis") -> list[tuple[str, str]]:
+    """Prefix and slave of all leases that are held. Raises `StoreUnreachable`."""
+    with classified():
+        keys = sorted(set(client.scan_iter(match="sluice:*:lease", count=1000)))
+    return [(parts[1], parts[2]) for key in keys if len(parts := str(key).split(":")) == 4]
+
+
 def holder(client: "redis.Redis", lease_key: str) -> Holder | None:
     """The current holder of the lease, or None."""
     return parsed(client.get(lease_key))
