@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 MINUTE = 60.0
 RATE_SECONDS = 10.0
@@ -26,8 +27,9 @@ class Sample:
         return f"{self.minute}|{'' if self.lag is None else round(self.lag, 2)}|{self.changes}"
 
     @classmethod
+    @lru_cache(maxsize=65_536)
     def parse(cls, text: str) -> "Sample":
-        """Reads a text of `text`."""
+        """Reads a text of `text`. Pages read the same ones again and again."""
         minute, lag, changes = text.split("|")
         return cls(int(minute), float(lag) if lag else None, int(changes))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sluice.model.sample import Sample
 
@@ -24,17 +25,17 @@ class Curve:
     last: float | None
 
 
+@lru_cache(maxsize=4_096)
 def curve(
-    samples: Sequence[Sample],
+    samples: tuple[Sample, ...],
     value: Callable[[Sample], float | None],
-    now: float,
+    last: int,
     *,
     minutes: int = 60,
     width: int = 120,
     height: int = 24,
 ) -> Curve:
-    """The values of the last `minutes`. `now`: seconds since the epoch."""
-    last = int(now // 60)
+    """The values of the `minutes` until `last`, in minutes since the epoch. A page shows the same for a minute."""
     points = [
         (one.minute - last + minutes, number)
         for one in samples
@@ -62,11 +63,19 @@ def _path(run: Sequence[tuple[float, float]]) -> str:
     return f"M{first[0]} {first[1]}" + "".join(f"L{x} {y}" for x, y in rest)
 
 
+def _lag(one: Sample) -> float | None:
+    return one.lag
+
+
+def _rate(one: Sample) -> float | None:
+    return one.changes / 60
+
+
 def lag_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
     """In seconds. `box`: see `curve`."""
-    return curve(samples, lambda one: one.lag, now, **box)
+    return curve(tuple(samples), _lag, int(now // 60), **box)
 
 
 def rate_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
     """In changes a second. `box`: see `curve`."""
-    return curve(samples, lambda one: one.changes / 60, now, **box)
+    return curve(tuple(samples), _rate, int(now // 60), **box)
