@@ -37,7 +37,10 @@ from sluice.model.apply_status import ApplyStatus
 from sluice.model.names import Prefix
 from sluice.model.sample import Sample
 from sluice.operate.actions import DAGS
+from sluice.operate.open_runs import Airflow
 
+QUIET = Airflow(known=True, scheduler=datetime(9999, 1, 1, tzinfo=UTC))
+"""Nothing runs in Airflow, which is no part of this."""
 AIMS = {"500": (500, 1000.0), "100": (100, 200.0)}
 """Figures: how many slaves, and the milliseconds that are aimed at."""
 OF_A_MASTER = 25
@@ -84,9 +87,8 @@ def serving(folder: Path, store_url: str, slaves: int) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(application(lambda: folder, lambda: visitor), "127.0.0.1", port, log_level="error")
-    )
+    pages = application(lambda: folder, lambda: visitor, lambda: QUIET)
+    server = uvicorn.Server(uvicorn.Config(pages, "127.0.0.1", port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -118,7 +119,8 @@ def pairs(stack: Stack) -> list[str]:
         survey = config.survey(*stack.replications)
     except SluiceError as error:
         return [str(error)]
-    return replications.replications(survey, Connections(stack), stack.redis_url)
+    monitor = partial(stack.airflow.api().page, "overview.json")
+    return replications.replications(survey, Connections(stack), stack.redis_url, monitor)
 
 
 def _survey(stack: Stack) -> Survey | None:

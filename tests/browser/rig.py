@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class Monitor:
 
     url: str
     redis_url: str
+    tokens: dict[str, str] = field(default_factory=dict)
 
     def page(self, browser: Browser, who: str = "olga", **options: Any) -> Page:
         """A page of the browser, logged in as a user."""
@@ -68,8 +69,11 @@ class Monitor:
 
     def token(self, who: str) -> str:
         """The API token of a user."""
+        if who in self.tokens:
+            return self.tokens[who]
         answer = httpx.post(f"{self.url}/auth/token", json={"username": who, "password": PASSWORD}, timeout=60)
-        return str(answer.json()["access_token"])
+        self.tokens[who] = str(answer.json()["access_token"])
+        return self.tokens[who]
 
     def say(self, prefix: Prefix, slave: str, behind: float = 0.4, **values: Any) -> None:
         """Writes the status of a slave's apply."""
@@ -88,6 +92,7 @@ class Monitor:
         released."""
         client = redis_store.connect(self.redis_url)
         client.flushdb()
+        forget_runs()
         leases = []
         for prefix, names in SLAVES.items():
             QueueState(client, prefix).measure(lambda: Backlog(48_213, 9_400_000))
@@ -186,6 +191,21 @@ def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
             server.should_exit = True
             thread.join(30)
             purge_cached_app()
+
+
+def forget_runs() -> None:
+    """Deletes all runs of Airflow."""
+    from airflow.models.dagrun import DagRun, DagRunNote
+    from airflow.models.hitl import HITLDetail
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.taskinstancehistory import TaskInstanceHistory
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        # Their questions, XComs and notes refer to them.
+        for kind in (HITLDetail, XComModel, DagRunNote, TaskInstanceHistory, TaskInstance, DagRun):
+            session.query(kind).delete()
 
 
 def _write_report() -> None:

@@ -9,7 +9,7 @@ import pytest
 from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.operate.actions import ACTIONS, Incomplete, ordered
 from sluice.operate.api import DagPaused, NothingRuns
-from sluice.operate.perform import Done, perform
+from sluice.operate.perform import Done, perform, waiting
 from tests.browser.rig import PASSWORD, Monitor
 
 
@@ -18,7 +18,7 @@ def otto(monitor: Monitor) -> Iterator[AirflowApi]:
     """A client of a user with the role operator; runs that it started are ended afterwards."""
     api = AirflowApi(monitor.url, "otto", PASSWORD)
     yield api
-    for dag in ("initial_update", "cdc_apply", "failover"):
+    for dag in ("initial_update", "cdc_apply", "failover", "resync"):
         for run in api.get(f"dags/{dag}/dagRuns", state=["queued", "running"], limit=100)["dag_runs"]:
             api.call("PATCH", f"dags/{dag}/dagRuns/{run['dag_run_id']}", {"state": "failed"})
 
@@ -44,7 +44,7 @@ def test_an_update_is_cancelled_and_that_of_another_slave_goes_on(otto: AirflowA
     berlin, oslo = do(otto, "initiate", "berlin"), do(otto, "initiate", "oslo")
     cancelled = do(otto, "cancel", "berlin", why="the wrong one")
     assert cancelled.runs == berlin.runs
-    assert run_of(otto, berlin)["note"] == "the wrong one"
+    assert run_of(otto, berlin)["note"] == "the wrong one (put aside by a person: cancelled)"
     # What is left of the run is its last task, which takes the update back.
     assert {task for task, _, state in states(otto, berlin) if state is None} == {"settle"}
     assert not {state for _, _, state in states(otto, oslo)} - {None}
@@ -71,40 +71,50 @@ def test_an_apply_that_runs_is_restarted_in_its_own_run(otto: AirflowApi) -> Non
 
 @pytest.mark.long
 def test_a_transfer_is_approved_once(otto: AirflowApi, monitor: Monitor) -> None:
-    with pytest.raises(NothingRuns, match="waits for an answer"):
-        do(otto, "approve", "berlin")
     ((dag, run),) = do(otto, "initiate", "berlin", transfer="files", location="/mnt/disk").runs
-    with pytest.raises(NothingRuns):
-        do(otto, "approve", "berlin")
-    _ask(str(otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve")["id"]))
-    assert do(otto, "approve", "berlin", why="carried by train").runs == ((dag, run),)
+    assert waiting(otto, "SHOP_", "berlin") == []
+    question = ask(otto, dag, run, "approve")
+    assert [one.question.id for one in waiting(otto, "SHOP_", "berlin")] == [question]
+    assert waiting(otto, "SHOP_", "oslo") == []
+    assert do(otto, "approve", "berlin", question=question, why="carried by train").runs == ((dag, run),)
     answer = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
     assert answer["chosen_options"] == ["Approve"] and answer["responded_by_user"]["name"] == "otto"
     assert otto.get(f"dags/{dag}/dagRuns/{run}")["note"] == "carried by train"
-    with pytest.raises(NothingRuns):
-        do(otto, "approve", "berlin")
+    with pytest.raises(NothingRuns, match="waits no more"):
+        do(otto, "approve", "berlin", question=question)
 
 
-def test_a_failover_is_started_and_its_question_is_answered(otto: AirflowApi) -> None:
+def test_of_two_questions_the_named_one_is_answered(otto: AirflowApi, monitor: Monitor) -> None:
+    """A failover and a repair ask at once: the answer to the one is none to the other."""
     started = do(otto, "failover", "berlin", action="planned", reverse="on")
     conf = run_of(otto, started)["conf"]
     assert (conf["action"], conf["reverse"], conf["override"]) == ("planned", True, False)
-    ((dag, run),) = started.runs
-    _ask(str(otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve")["id"]))
-    assert do(otto, "approve", "berlin", answer="Reject").runs == started.runs
-    answer = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
+    repair = do(otto, "verify", "berlin")
+    failover_asks, repair_asks = (
+        ask(otto, *done.runs[0], task) for done, task in ((started, "approve"), (repair, "approve_repair"))
+    )
+    assert {one.question.id for one in waiting(otto, "SHOP_", "berlin")} == {failover_asks, repair_asks}
+    assert do(otto, "approve", "berlin", question=repair_asks, answer="Reject").runs == repair.runs
+    assert [one.question.id for one in waiting(otto, "SHOP_", "berlin")] == [failover_asks]
+    answer = otto.get(f"dags/resync/dagRuns/{repair.runs[0][1]}/taskInstances/approve_repair/-1/hitlDetails")
     assert answer["chosen_options"] == ["Reject"]
 
 
-def _ask(task: str) -> None:
-    """Asks a person as the running task does."""
+def ask(api: AirflowApi, dag: str, run: str, task: str) -> str:
+    """Asks a person as the running task does; returns the question's id."""
     from airflow.models.hitl import HITLDetail
+    from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 
+    id_ = str(api.get(f"dags/{dag}/dagRuns/{run}/taskInstances/{task}")["id"])
     with create_session() as session:
+        asking = session.get(TaskInstance, uuid.UUID(id_))
+        assert asking is not None
+        asking.state = "awaiting_input"
         session.add(
-            HITLDetail(ti_id=uuid.UUID(task), options=["Approve", "Reject"], subject="x", body="x", multiple=False)
+            HITLDetail(ti_id=uuid.UUID(id_), options=["Approve", "Reject"], subject="x", body="x", multiple=False)
         )
+    return id_
 
 
 def test_an_action_whose_dag_is_paused_says_so_and_starts_nothing(otto: AirflowApi, monitor: Monitor) -> None:

@@ -1,6 +1,9 @@
 """What the monitor shows while a slave's server, Redis or the master is down, and when it is back."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,10 +13,17 @@ from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.server import Server
+from sluice.airflow.pages import as_data, databases, known
+from sluice.coordination import lease, redis_store
+from sluice.coordination.status import Status
 from sluice.model.connection import ConnectionInfo
+from sluice.model.monitor_data import SlaveOverview
+from sluice.operate.open_runs import NOT_ASKED
 from tests.airflow_connections import connect_airflow
-from tests.browser.rig import Monitor
+from tests.browser.rig import Monitor, forget_runs
+from tests.browser.told import Told
 from tests.rig.rig import Rig
+from tests.waiting import until
 
 pytestmark = pytest.mark.long
 SEEN = 60_000
@@ -40,7 +50,10 @@ def servers() -> Iterator[tuple[PostgresServer, PostgresServer, RedisServer]]:
 
 @pytest.fixture
 def pair(
-    servers: tuple[PostgresServer, PostgresServer, RedisServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Monitor,
+    servers: tuple[PostgresServer, PostgresServer, RedisServer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Rig:
     """A pair of these servers, the only one that the monitor knows."""
     master, slave, store = servers
@@ -54,6 +67,7 @@ def pair(
     connect_airflow(monkeypatch, "s", made.pair.slave_info)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_REDIS_URL", store.url)
+    forget_runs()
     return made
 
 
@@ -101,7 +115,8 @@ def test_an_outage_is_shown_with_the_last_known_state_until_it_ends(
 
         store.stop()
         says(page, "Redis does not answer")
-        says(page, "What follows was known at")
+        says(page, "What Redis said at")
+        says(page, "What its apply does is not known: Redis does not answer")
         says(page, "public.orders")
         overview = look("")
         says(overview, "Redis does not answer")
@@ -121,3 +136,100 @@ def test_an_outage_is_shown_with_the_last_known_state_until_it_ends(
         says(overview, "Waits: ")
         master.start(die_with_parent=True)
         says(overview, "Follows its master")
+
+
+def seen(server: Monitor, check: Callable[[Told], bool]) -> Told:
+    """What all places say once the check holds."""
+    found: list[Told] = []
+
+    def holds() -> bool:
+        found[:] = [Told(server, "DEMO_", "dr1")]
+        return check(found[0])
+
+    until(holds, 60)
+    return found[0]
+
+
+def of_new_server() -> SlaveOverview:
+    """What an API server says of the slave that has just started: it remembers nothing."""
+    with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
+        watch = known.Watch(databases.Databases(), lambda: NOT_ASKED)
+        state = beside.submit(asyncio.run, watch.state()).result()
+    (slave,) = as_data.overview(state, datetime.now(UTC))["masters"][0]["slaves"]
+    return slave
+
+
+NEVER = ("No initial update has begun yet", "Load it: ", "not loaded yet")
+"""What is said of a slave that has no rows."""
+ADVICE = ("estart it", "start it", "act restart", *NEVER)
+"""What needs a Redis that works."""
+
+
+def test_a_slave_is_what_its_checkpoint_says_whatever_redis_has_lost(
+    pair: Rig, servers: tuple[PostgresServer, PostgresServer, RedisServer], server: Monitor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Accidents 3, 4 and 11: keys are evicted; FLUSHALL while no apply runs; Redis hangs, and the API server starts."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(databases, "AGAIN_SECONDS", 0.0)
+    _, slave, store = servers
+    pair.master.execute("INSERT INTO public.orders VALUES (1, 'a')")
+    with redis_store.connect(store.url) as client:
+        with pair.apply():
+            pair.await_current()
+            client.config_set("maxmemory-policy", "allkeys-lru")
+            client.config_set("maxmemory", "1")
+            for _ in range(5):
+                client.delete(Status(client, pair.pair.prefix, "dr1").key)
+                told = Told(server, "DEMO_", "dr1")
+                assert told.slave["state"] == "NORMAL" and not any(map(told.saying, ADVICE)), told.places
+            assert told.saying("its maxmemory-policy is allkeys-lru") >= {"overview", "status"}
+            client.config_set("maxmemory", "0")
+            client.flushall()
+            told = seen(server, lambda one: one.slave["applying"] and one.slave["state"] == "NORMAL")
+            assert told.slave["level"] == "fine", told.places
+        client.flushall()
+    told = seen(server, lambda one: not one.slave["applying"])
+    assert told.slave["state"] == "NORMAL" and not any(map(told.saying, NEVER)), told.places
+    assert told.saying("No apply runs") >= {"page", "overview", "status", "status of it", "overview.json"}
+    slave.kill()
+    told = seen(server, lambda one: one.saying("What it was at") >= {"page", "overview", "status"})
+    assert told.slave["state"] == "NORMAL" and told.saying("Its database does not answer")
+    store.stop()
+    alone = of_new_server()
+    assert alone["state"] == "UNKNOWN" and "Nobody says what the slave is" in alone["messages"][0]["text"]
+    slave.start(die_with_parent=True)
+    alone = of_new_server()
+    assert alone["state"] == "NORMAL", alone
+    assert not [one for one in alone["messages"] if any(text in one["text"] for text in ADVICE) or one["remedy"]]
+
+
+def test_a_redis_that_is_full_or_refuses_is_named_in_place_of_advice(
+    pair: Rig, servers: tuple[PostgresServer, PostgresServer, RedisServer], server: Monitor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Accidents 1 and 2: Redis takes nothing more, or takes a right away; then all is as before."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    with redis_store.connect(servers[2].url) as client, pair.apply():
+        pair.await_current()
+        accidents = {
+            "Redis is full": (
+                lambda: client.config_set("maxmemory", "1"),
+                lambda: client.config_set("maxmemory", "0"),
+            ),
+            "Redis refuses EVAL": (
+                lambda: client.execute_command("ACL", "SETUSER", "default", "-pexpire"),
+                lambda: client.execute_command("ACL", "SETUSER", "default", "+pexpire"),
+            ),
+        }
+        for text, (break_it, mend) in accidents.items():
+            break_it()
+            told = seen(server, lambda one, text=text: bool(one.saying(text)))  # type: ignore[misc]
+            assert told.saying(text) >= {"overview", "status"} and told.slave["state"] == "NORMAL"
+            with redis_store.connect(servers[2].url) as other:
+                other.delete(lease.key(pair.pair.prefix, "dr1"))
+            told = Told(server, "DEMO_", "dr1")
+            assert not any(map(told.saying, ADVICE)), told.places
+            mend()
+            told = seen(server, lambda one, text=text: not one.saying(text) and one.slave["applying"])  # type: ignore[misc]
+            seen(server, lambda one: one.slave["level"] == "fine")

@@ -115,8 +115,8 @@ def words(text: str) -> str:
 def pages(report: str) -> list[str]:
     """Every readable address."""
     return [
-        "", "overview.json", "metrics", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/",
-        "masters/DEMO_/queries/",
+        "", "overview.json", "metrics", "feeding/", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json",
+        "masters/DEMO_/", "masters/DEMO_/queries/",
         "reports/", f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
         "static/icon.svg",
     ]  # fmt: skip
@@ -165,7 +165,7 @@ def test_each_role_gets_every_page_and_the_actions_of_its_rights(client: TestCli
             done = client.post(path, data={"prefix": "DEMO_", "slave": "dr1", "why": "x"}, headers=head)
             assert done.status_code == (400 if may else 403), (role, action.name)
             assert (f"/sluice/actions/{action.name}?" in client.get("/sluice/masters/DEMO_/", headers=head).text) is (
-                may and (action.scope == "master" or action.name == "initiate")
+                may and action.name != "put_aside" and (action.scope == "master" or action.name == "initiate")
             )
     templates = [re.sub(r"\{\w+\}", r"[^/]+", address) for address in addresses()]
     missed = [one for one in templates if not any(re.fullmatch(one, f"/{path}") for path in tried)]

@@ -12,8 +12,10 @@ import pytest
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.charts import lag_curve, rate_curve
 from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
-from sluice.airflow.pages.slave_row import Level, Message, SlaveRow, master_messages, row
+from sluice.airflow.pages.run_messages import Beside
+from sluice.airflow.pages.slave_row import SlaveRow, master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, Replication, SlaveConfig, Survey
 from sluice.configuration.rule import TablePattern, TableRule
@@ -23,11 +25,13 @@ from sluice.coordination.lacks import KnownLack
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus
+from sluice.model.checkpoint import Checkpoint
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.sample import AppliedWindow, Sample, Sampler
 from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState, TableStates
 from sluice.operate.actions import DAGS
 from sluice.verify.definition_gaps import not_captured
 
@@ -91,9 +95,43 @@ def test_the_conflict_policy_is_shown_for_the_slave_and_for_differing_tables(sla
 
 
 def test_a_slave_without_a_status_has_no_values() -> None:
-    one = shown({}, runs=False)
+    one = row(replication(), "dr1", known({}, runs=False), NOW, Beside(answered=NOW))
     assert (one.state, one.lag, one.as_of, one.safe_mode) == (SlaveState.UNCONFIGURED, None, None, "")
     assert texts(one) == [("No initial update has begun yet. Start one.", Level.OK)]
+    assert one.messages[0].remedy == "initiate"
+
+
+def test_what_a_slave_is_its_checkpoint_says_when_redis_does_not() -> None:
+    """Redis lost its keys, is full, or silent; its database answers, has answered, or never did."""
+    full = "Redis is full, and takes nothing: OOM."
+    normal = Checkpoint(
+        "dr1", SlaveState.NORMAL, tables=TableStates({TableName("public", "t"): TableState.INCONSISTENT})
+    )
+    for store in ("", full):
+        for checkpoint in (normal, replace(normal, state=SlaveState.TRANSITION)):
+            for unanswered in ("", "the slave does not answer"):
+                beside = Beside(checkpoint=checkpoint, answered=NOW, unanswered=unanswered, store=store)
+                one = row(replication(), "dr1", known({}, runs=False), NOW, beside)
+                said = " ".join(text for text, _ in texts(one))
+                assert one.state is checkpoint.state and "No initial update" not in said and one.not_ready
+                assert ("2026-11-22 12:00:00 UTC is shown" in said) is bool(unanswered)
+                transition = checkpoint.state is SlaveState.TRANSITION
+                assert ("start it" in said) is (not store) and (store in said), said
+                assert not transition or "no run of initial_update" not in said, "Airflow was not asked"
+                assert one.offers("initiate") is (not store)
+        never = Beside(unanswered="The slave does not answer", store=store)
+        one = row(replication(), "dr1", known({}, runs=False), NOW, never)
+        assert one.state is None and one.word == "UNKNOWN" and not one.offers("initiate") and not one.offers("restart")
+        assert (
+            texts(one)[0][0]
+            == "Nobody says what the slave is: not Redis, and not its database. The slave does not answer"
+        )
+    stale = row(replication(), "dr1", known(said_of("NORMAL"), runs=False), NOW, Beside(answered=NOW))
+    assert stale.state is SlaveState.UNCONFIGURED, "what Redis has of a slave that was removed counts no more"
+
+
+def said_of(state: str) -> dict[str, Any]:
+    return {**said(), "state": state}
 
 
 @pytest.mark.parametrize(
@@ -240,15 +278,16 @@ def some() -> tuple[Survey, Known]:
     ],
 )
 def test_slaves_are_found_and_sorted(choice: Choice, pairs: list[str]) -> None:
-    page = overview(*some(), choice, NOW)
+    page = overview(Gathered(*some(), NOW), choice, NOW)
     rows = page.rows or [one for group in page.groups for one in group.rows]
     assert [one.pair for one in rows] == pairs and page.shown == len(pairs)
     assert page.slaves == 3 and [one.pair for one in page.attention] == ["A_ → y", "B_ → z"], "whatever is shown"
 
 
 def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visitor = ANNA, **more: Any) -> str:
+    gathered = Gathered(found, slaves, NOW, **more)
     values = {
-        "page": overview(found, slaves, choice, NOW), "gathered": Gathered(found, slaves, NOW, **more), "now": NOW,
+        "page": overview(gathered, choice, NOW), "gathered": gathered, "now": NOW,
         "link": lambda **_: "?", "root": "/sluice", "airflow": "", "visitor": visitor, "here": "overview", "poll": 3,
         "attention_shown": 8, "part": False,
     }  # fmt: skip
@@ -260,7 +299,7 @@ def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
     lost = KnownMaster(lacks=[KnownLack("public.t: it is not captured", "", "")])
     slaves = replace(slaves, masters={Prefix("B_"): lost})
     for choice in (Choice(), Choice(sort="lag"), Choice(level="attention")):
-        assert [group.prefix for group in overview(found, slaves, choice, NOW).masters] == ["B_"]
+        assert [group.prefix for group in overview(Gathered(found, slaves, NOW), choice, NOW).masters] == ["B_"]
         page = rendered(found, slaves, choice)
         assert "<b>3</b> need a look" in page and page.count("public.t: it is not captured") == 1
         assert page.index("public.t: it is not captured") < page.index("A_ → y")
@@ -286,7 +325,7 @@ def test_a_reader_is_offered_nothing_to_press() -> None:
 
 def test_without_redis_it_says_so_and_shows_what_was_known() -> None:
     text = rendered(*some(), trouble="Redis does not answer: refused")
-    assert "Redis does not answer: refused" in text and "known at 2026-11-22 12:00:00 UTC" in text
+    assert "Redis does not answer: refused" in text and "What Redis said at 2026-11-22 12:00:00 UTC follows" in text
     assert "A_" in text and "disk full" in text
 
 

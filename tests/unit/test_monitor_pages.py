@@ -9,13 +9,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from sluice.airflow.pages import feeding
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images
 from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.slave_pages import can_take_over
-from sluice.airflow.pages.slave_row import Level, master_messages, row
+from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule, Target
@@ -181,7 +183,7 @@ def test_the_overview_says_without_a_click_as_of_when_until_when_and_why() -> No
     known_slave = known(status, *closures)
     gathered = Known({}, {(replication().prefix, "dr1"): known_slave})
     page = rendered(
-        "overview.html", visitor=ANNA, page=overview(survey(replication()), gathered, Choice(), NOW),
+        "overview.html", visitor=ANNA, page=overview(Gathered(survey(replication()), gathered, NOW), Choice(), NOW),
         link=lambda **_: "?", attention_shown=8,
     )  # fmt: skip
     text = words(page)
@@ -229,3 +231,35 @@ def test_reports_are_listed_newest_first_those_of_a_pair_and_as_they_were_writte
     ]  # fmt: skip
     write("new", "identical", 4, "dr1")
     assert latest(tmp_path, "DEMO_ → dr1", 1)[0].pairs[0][1] == "identical"
+
+
+def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
+    first = replication("A_", "dr1", "dr2")
+    second = replace(replication("B_", "far"), master=Endpoint("dr1"))
+    turns = (("X_", "y", "x"), ("Y_", "x", "y"))
+    circle = [replace(replication(prefix, to), master=Endpoint(of_it)) for prefix, to, of_it in turns]
+    behind = Known(slaves={(second.prefix, "far"): known(said(75.0))})
+    found = feeding.roots(Gathered(survey(first, second, *circle), behind, NOW), NOW)
+    assert [one.prefix for one in found] == ["A_", "X_"], "B_ is below the slave that is its master"
+    (below,) = found[0].slaves[0].feeds
+    assert (below.prefix, [one.row.slave for one in below.slaves]) == ("B_", ["far"]) and not found[0].slaves[1].feeds
+    (turned,) = found[1].slaves[0].feeds
+    assert turned.slaves[0].feeds[0].again, "it ends"
+    text = words(rendered("feeding.html", roots=found, visitor=ANNA))
+    assert "A_ from postgres, m" in text and "75 s behind, to far" in text and "a circle: see above" in text
+
+
+def test_the_evidence_of_a_question_is_shown_without_what_it_must_not_do() -> None:
+    body = (
+        "**Approve**: `a<b>` *is* done.\n\n1. Copy ``x`y`` there\n2. [log](https://h/x?a=1&b=<i>)\n\n"
+        "[bad](javascript:alert(1)) <script>x</script>\n\n- one"
+    )
+    one = row(replication(), "dr1", known(said()), NOW)
+    asks = Message("waits", Level.WARNING, "approve", dag="resync", run="r 1", question="q", details=body)
+    text = slave_page(OLGA, None, said(), one=replace(one, messages=(asks,)))
+    shown = text[text.index('class="evidence"') :]
+    assert "<b>Approve</b>: <code>a&lt;b&gt;</code> *is* done." in shown
+    assert "<li>Copy <code>x`y</code> there</li>" in shown
+    assert '<a href="https://h/x?a=1&amp;b=&lt;i&gt;"' in shown and "<li>one</li>" in shown
+    assert "<script>x" not in text and 'href="javascript' not in text and "[bad](javascript:alert(1))" in words(text)
+    assert "question=q" in text and "/dags/resync/runs/r%201/" in text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.airflow.notices import Notice, of_age, of_comparisons, of_messages, of_tables
-from sluice.airflow.pages.slave_row import Level, Message
+from sluice.airflow.pages.message import Level, Message
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName

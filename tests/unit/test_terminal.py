@@ -27,6 +27,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
 from sluice.model.table_state import how_to_capture, how_to_load
 from sluice.operate.actions import ACTIONS, Incomplete
+from sluice.operate.api import NothingRuns
 from sluice.operate.remedies import at_terminal, command, on_page
 from sluice.paths import PACKAGE
 from tests.unit.test_monitor import NOW, some
@@ -56,7 +57,7 @@ def test_a_list_of_tables_has_one_form_everywhere(given: list[str], monkeypatch:
     for words in (["act", "verify"], ["act", "reload"], ["act", "initiate"], ["verify"]):
         if words == ["verify"] and "--set" in given:
             continue
-        args = cli.parser().parse_args([*words, *PAIR, *given])
+        args = cli.parser().parse_args([*words, *PAIR, *given, "--why", "a test"])
         assert (run_verify if words == ["verify"] else run_act)(args, lambda _: None) == 0  # type: ignore[arg-type,return-value]
         assert asked == TABLES, words
     if "--set" not in given:
@@ -161,7 +162,7 @@ def stopped() -> tuple[Any, Any]:
 def test_the_text_of_a_conflict_appears_once() -> None:
     found, known = stopped()
     gathered = Gathered(found, known, NOW)
-    groups = overview(found, known, Choice(), NOW).groups
+    groups = overview(gathered, Choice(), NOW).groups
     row = next(one for group in groups for one in group.rows if one.pair == "A_ → x")
     events = (Event(0.0, next(iter(EventKind)), f"The apply has stopped: {CONFLICT}"),)
     whole = as_data.whole_slave(gathered, row, LastAnswer(SlaveData(), NOW), Past(events=events))
@@ -175,8 +176,9 @@ def test_the_text_of_a_conflict_appears_once() -> None:
 
 def test_a_slave_that_was_never_loaded_does_not_read_as_if_it_were_missing() -> None:
     found, _ = some()
-    empty = Known({}, {})
-    text = "\n".join(watched.table(as_data.overview(Gathered(found, empty, NOW), NOW), colours=True, width=200))
+    pairs = [(one.prefix, slave) for one in found.replications for slave in one.slaves]
+    none = Gathered(found, Known({}, {}), NOW, answers=dict.fromkeys(pairs, LastAnswer(SlaveData(), NOW)))
+    text = "\n".join(watched.table(as_data.overview(none, NOW), colours=True, width=200))
     assert "UNCONFIGURED" not in text and "not loaded" in text
     assert KnownSlave().tables == {}
 
@@ -250,18 +252,19 @@ class Airflow:
 
     def get(self, path: str, **query: object) -> Any:
         words = path.split("/")
-        if words[-1] == "dagRuns":
-            known = [{"dag_run_id": f"of_{words[1]}", "conf": {"prefix": "P_", "slave": "a"}}]
-            return {"dag_runs": known if words[1] in self.asking else []}
         if words[-1] == "hitlDetails":
-            if words[1] not in self.asking:
-                return {"hitl_details": []}
-            body = "- P_ → a: s.t: 5 rows\n\n[Read the report](http://x)."
-            subject = self.asking[words[1]]
-            return {"hitl_details": [{"task_instance": {"task_id": "asks"}, "subject": subject, "body": body}]}
+            return {"hitl_details": [self._detail(dag) for dag in self.asking if words[1] in ("~", dag)]}
+        if words[-1].startswith("of_"):
+            # The daily comparison of all pairs has no pair of its own.
+            return {"state": "running", "conf": {"prefix": "P_", "slave": "a"} if words[1] == FAILOVER else {}}
         if words[-1] == "return_value":
             return {"value": "http://airflow/sluice/reports/r1/"}
         return {"is_paused": False}
+
+    def _detail(self, dag: str) -> Any:
+        asks = {"task_id": "asks", "dag_id": dag, "dag_run_id": f"of_{dag}", "id": f"q-{dag}"}
+        body = "- P_ → a: s.t: 5 rows\n\n[Read the report](http://x)."
+        return {"task_instance": asks, "subject": self.asking[dag], "body": body}
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         if path.endswith("hitlDetails"):
@@ -273,10 +276,25 @@ class Airflow:
         return "running" if dag in self.asking else "success"
 
     def page(self, path: str) -> Any:
+        if path == "overview.json":
+            slaves = [{"slave": "a", "state": "NORMAL"}, {"slave": "new", "state": "UNCONFIGURED"}]
+            return {"masters": [{"prefix": "P_", "slaves": slaves}]}
         if path == "reports/r1/report.json":
             return report(table("s.t", "different", to_repair=5, missing=5))
-        stop = {"level": "critical", "text": "The apply has stopped: no row.", "remedy": "restart", "tables": ""}
-        load = {"level": "critical", "text": "2 tables not loaded.", "remedy": "reload", "tables": "s.t\ns.u"}
+        stop = {
+            "level": "critical",
+            "text": "The apply has stopped: no row.",
+            "remedy": "restart",
+            "tables": "",
+            "question": "",
+        }
+        load = {
+            "level": "critical",
+            "text": "2 tables not loaded.",
+            "remedy": "reload",
+            "tables": "s.t\ns.u",
+            "question": "",
+        }
         return {"messages": [stop, load]}
 
 
@@ -299,13 +317,15 @@ def at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("words", [("verify", "P_", "a"), ("act", "failover", "P_", "a", "--set", "action=planned")])
+@pytest.mark.parametrize(
+    "words", [("verify", "P_", "a"), ("act", "failover", "P_", "a", "--set", "action=planned", "--why", "a test")]
+)
 def test_all_commands_behave_alike_at_a_question(
     words: tuple[str, ...], at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     dag = RESYNC if words[0] == "verify" else FAILOVER
     airflow = Airflow({dag: ASKING[dag]})
-    with pytest.raises(NotAnswered, match=r"\./sluice act approve P_ a"):
+    with pytest.raises(NotAnswered, match=rf"\./sluice act approve P_ a --set question=q-{dag},"):
         run(airflow, *words)
     assert ASKING[dag] in capsys.readouterr().err and airflow.answers == [], "nobody is there to answer"
     at_the_keyboard[:] = ["maybe", "y"]
@@ -336,27 +356,43 @@ def test_a_question_comes_with_what_was_found_and_why_the_apply_stands(
 
 
 def test_an_answer_names_its_question(at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    airflow = Airflow({FAILOVER: ASKING[FAILOVER]})
-    assert run(airflow, "act", "approve", "P_", "a") == 0
-    said = capsys.readouterr()
-    assert f"Approve: {ASKING[FAILOVER]}" in said.err and airflow.answers == [(FAILOVER, "Approve")]
+    """Also if only one waits: it may be another one than that which the person read."""
+    for asking in ({FAILOVER: ASKING[FAILOVER]}, ASKING):
+        airflow = Airflow(asking)
+        with pytest.raises(Incomplete, match=r"Which question\?(.|\n)*--set question=q-failover"):
+            run(airflow, "act", "approve", "P_", "a")
+        with pytest.raises(NothingRuns, match=r"q-former .* waits no more"):
+            run(airflow, "act", "approve", "P_", "a", "--set", "question=q-former")
+        assert airflow.answers == []
+        assert run(airflow, "act", "approve", "P_", "a", "--no-wait", "--set", "question=q-failover") == 0
+        said = capsys.readouterr()
+        assert f"Approve: {ASKING[FAILOVER]}" in said.err and airflow.answers == [(FAILOVER, "Approve")]
 
 
-def test_of_several_questions_the_one_is_asked_for(
-    at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_several_questions_the_one_is_asked_for(at_the_keyboard: list[str]) -> None:
     airflow = Airflow(ASKING)
-    with pytest.raises(Incomplete, match=r"--set run=…(.|\n)*of_resync(.|\n)*of_failover"):
-        run(airflow, "act", "approve", "P_", "a")
-    assert airflow.answers == []
     at_the_keyboard[:] = ["7", "2"]
     assert run(airflow, "act", "approve", "P_", "a", "--no-wait") == 0
     assert airflow.answers == [(FAILOVER, "Approve")]
     airflow = Airflow(ASKING)
-    assert (
-        run(airflow, "act", "approve", "P_", "a", "--no-wait", "--set", "run=of_resync", "--set", "answer=Reject") == 0
-    )
-    assert airflow.answers == [(RESYNC, "Reject")]
+    answer = ["--set", "question=q-resync", "--set", "answer=Reject"]
+    assert run(airflow, "act", "approve", "P_", "a", "--no-wait", *answer) == 0
+    assert airflow.answers == [(RESYNC, "Reject")], "of the daily comparison, which has no pair of its own"
+    with pytest.raises(Incomplete, match="Nothing of P_ → b waits"):
+        run(airflow, "act", "approve", "P_", "b")
+
+
+def test_what_empties_or_stops_something_wants_a_reason(at_the_keyboard: list[str]) -> None:
+    airflow = Airflow({})
+    with pytest.raises(Incomplete, match=r"All tables of a are emptied or replaced.*a is NORMAL now.*--why REASON"):
+        run(airflow, "act", "initiate", "P_", "a", "--no-wait")
+    with pytest.raises(Incomplete, match=r"These tables of a \(s\.t\) are emptied"):
+        run(airflow, "act", "initiate", "P_", "a", "--tables", "s.t", "--no-wait")
+    with pytest.raises(Incomplete, match="the application cannot write"):
+        run(airflow, "act", "failover", "P_", "a", "--set", "action=planned", "--no-wait")
+    assert run(airflow, "act", "initiate", "P_", "a", "--no-wait", "--why", "a test") == 0
+    assert run(airflow, "act", "initiate", "P_", "new", "--no-wait") == 0
+    assert run(airflow, "act", "failover", "P_", "a", "--set", "action=check", "--no-wait") == 0
 
 
 def test_reload_without_tables_loads_those_that_are_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_trouble_stands_first() -> None:
 
 def test_one_slave_is_shown_in_detail() -> None:
     found, known = some()
-    (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
+    (row, *_) = overview(Gathered(found, known, NOW), Choice(find="z"), NOW).groups[0].rows
     whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, LastAnswer(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT. Disk full") and "safe mode" in told and "gate           open" in told

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sluice.airflow.pages.slave_row import Level, Message
+from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.templates import environment
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.items_state import ItemsFindings

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 
 from sluice import config
 from sluice.cli import (
@@ -60,7 +61,8 @@ def run_status(args: argparse.Namespace) -> int:
     store_url = os.environ.get("SLUICE_REDIS_URL", "")
     try:
         survey = config.survey(*places)
-        pairs = status.replications(survey, Connections(api), store_url)
+        monitor = partial(api.page, "overview.json") if api else None
+        pairs = status.replications(survey, Connections(api), store_url, monitor)
     except SluiceError as error:
         survey, pairs = None, [str(error)]
     if args.json:

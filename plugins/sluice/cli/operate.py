@@ -10,8 +10,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
 from sluice.cli import compared, watched
@@ -22,7 +21,7 @@ from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
-from sluice.operate.actions import ACTIONS, Action, Field, Incomplete, Kind, Order, Scope, ordered
+from sluice.operate.actions import ACTIONS, Action, Field, Incomplete, Kind, Order, Scope, loses, ordered
 from sluice.operate.api import APPLY, FAILOVER, RESYNC, Question, questions, run_path, runs
 from sluice.operate.perform import perform, waiting
 from sluice.operate.remedies import at_terminal
@@ -34,6 +33,8 @@ RESULTS = ("decide", "verdict", "remove_first", "collect")
 """Tasks that return the result of a run."""
 RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")
+LOSING = ("initiate", "failover")
+"""Actions that may empty or stop something, which depends on the slave and on their fields."""
 STOPPED = ("restart", "open")
 """The remedies of an apply that does not apply."""
 WIDE = 160
@@ -50,11 +51,11 @@ class RunFailed(Terminal):
 class NotAnswered(Terminal):
     """The run waits for a person's answer, and nobody gave one here."""
 
-    def __init__(self, order: Order):
+    def __init__(self, order: Order, question: Question):
         pair = f"{order.prefix} {order.slaves[0]}"
         super().__init__(
-            f"The run waits for an answer. Give it: {PROGRAM} act approve {pair}, to reject it with --set "
-            "answer=Reject; or on the monitor's page of the slave."
+            f"The run waits for an answer. Give it: {PROGRAM} act approve {pair} --set question={question.id}, to "
+            "reject it with --set answer=Reject besides; or on the monitor's page of the slave."
         )
 
 
@@ -118,9 +119,25 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
     if action.name == "reload" and not values.get("tables") and len(slaves) == 1:
         api = api or finds(args)
         values["tables"] = _not_loaded(api, args.prefix.upper(), slaves[0])
-    order = _ordered(action, args, slaves, values)
+    if action.name == "approve" and not values.get("question"):
+        api = api or finds(args)
+        values["question"] = _chosen_question(api, args.prefix.upper(), slaves)
+    if action.name in LOSING and not args.why:
+        api = api or finds(args)
+        lost = loses(action, values, _states(api, args.prefix.upper(), slaves))
+    else:
+        lost = ""
+    order = _ordered(action, args, slaves, values, lost)
     api = api or finds(args)
-    return _perform(api, _of_one_question(api, order) if action.name == "approve" else order, args)
+    if action.name == "approve":
+        _show_question(api, order)
+    return _perform(api, order, args)
+
+
+def _states(api: AirflowApi, prefix: str, slaves: Sequence[str]) -> dict[str, str]:
+    """The states of some slaves."""
+    masters = {master["prefix"]: master["slaves"] for master in api.page("overview.json")["masters"]}
+    return {one["slave"]: one["state"] for one in masters.get(prefix, ()) if one["slave"] in slaves}
 
 
 def _values(action: Action, args: argparse.Namespace) -> dict[str, str]:
@@ -149,31 +166,39 @@ def _not_loaded(api: AirflowApi, prefix: str, slave: str) -> str:
                      " --tables schema.table.", "tables")  # fmt: skip
 
 
-def _of_one_question(api: AirflowApi, order: Order) -> Order:
-    """The order with the run whose question it answers; shows the question. Raises `Incomplete`."""
-    chosen = order.values["run"]
-    found = [one for one in waiting(api, order.prefix, order.slave) if chosen in ("", one.run)]
+def _chosen_question(api: AirflowApi, prefix: str, slaves: Sequence[str]) -> str:
+    """The question that a person chooses of those that wait. Raises `Incomplete` without a terminal, and if none waits.
+
+    Nobody answers a question that he was not shown, so a single one is no exception.
+    """
+    if len(slaves) != 1:
+        raise Incomplete("Answer is for one slave: choose one.")
+    found = waiting(api, prefix, slaves[0])
     if not found:
-        return order  # refused by `perform`
-    if len(found) > 1:
-        console = Console()
-        listed = [f"  {number}  {one.question.subject} (run {one.run})" for number, one in enumerate(found, 1)]
-        if not console.interactive:
-            raise Incomplete(
-                "\n".join(["Several questions wait. Add --set run=… with the run of one:", *listed]), "run"
-            )
-        print("\n".join(["Several questions wait:", *listed]))
-        numbers = [str(number) for number in range(1, len(found) + 1)]
-        answer = console.ask("Which one", "--set run=…", fault=lambda one: "" if one in numbers else "A number above.")
-        found = [found[int(answer) - 1]]
-    print("\n".join(_texts(found[0].question)), file=sys.stderr)
-    return replace(order, values={**order.values, "run": found[0].run})
+        raise Incomplete(
+            f"Nothing of {prefix} → {slaves[0]} waits for an answer: files of a transfer are not written yet, no "
+            "comparison and no failover has asked, or somebody has answered."
+        )
+    lines = [line for number, one in enumerate(found, 1) for line in (f"{number}  {one.question.subject}",
+             f"   {PROGRAM} act approve {prefix} {slaves[0]} --set question={one.question.id}")]  # fmt: skip
+    console = Console()
+    if not console.interactive:
+        raise Incomplete("\n".join(["Which question? Add --set question=… of one of them:", *lines]), "question")
+    print("\n".join(lines))
+    numbers = [str(number) for number in range(1, len(found) + 1)]
+    answer = console.ask("Which one", "--set question=…", fault=lambda one: "" if one in numbers else "A number above.")
+    return found[int(answer) - 1].question.id
+
+
+def _show_question(api: AirflowApi, order: Order) -> None:
+    for one in waiting(api, order.prefix, order.slave):
+        if one.question.id == order.values["question"]:
+            print("\n".join(_texts(one.question)), file=sys.stderr)
 
 
 def _texts(question: Question) -> list[str]:
     """The question with its details; links are for pages."""
-    details = [line for line in question.body.splitlines() if line.strip() and "](" not in line]
-    return [question.subject, *(f"    {line}" for line in details)]
+    return [question.subject, *(f"    {line}" for line in watched.evidence(question.body))]
 
 
 def _explained(action: Action) -> str:
@@ -285,10 +310,12 @@ def _do(api: AirflowApi, action: str, args: argparse.Namespace, values: dict[str
     return _perform(api, _ordered(ACTIONS[action], args, (args.slave,), values), args)
 
 
-def _ordered(action: Action, args: argparse.Namespace, slaves: tuple[str, ...], values: Mapping[str, str]) -> Order:
+def _ordered(
+    action: Action, args: argparse.Namespace, slaves: tuple[str, ...], values: Mapping[str, str], lost: str = ""
+) -> Order:
     """As `actions.ordered`. Raises `Incomplete`, with the option that is missing."""
     try:
-        return ordered(action, args.prefix.upper(), slaves, values, args.why or "")
+        return ordered(action, args.prefix.upper(), slaves, values, args.why or "", lost)
     except Incomplete as lack:
         if lack.field != "why" and "set" not in args:
             raise
@@ -365,13 +392,13 @@ def _answer(api: AirflowApi, order: Order, dag: str, run: str, question: Questio
     found = [*_compared(api, order, run), *_stopped(api, order)] if dag == RESYNC else []
     print("\n".join([*found, *_texts(question)]), file=sys.stderr, flush=True)
     if not (console.yes or console.interactive):
-        raise NotAnswered(order)
+        raise NotAnswered(order, question)
     chosen = "y" if console.yes else ""
     while chosen not in ("y", "n"):
         chosen = input("Approve? [y/n, Enter: not now] ").strip().lower()[:1]
         if not chosen:
-            raise NotAnswered(order)
-    values = {"answer": "Approve" if chosen == "y" else "Reject", "run": run}
+            raise NotAnswered(order, question)
+    values = {"answer": "Approve" if chosen == "y" else "Reject", "question": question.id}
     print(perform(api, ordered(ACTIONS["approve"], order.prefix, order.slaves, values, order.why)).text,
           file=sys.stderr, flush=True)  # fmt: skip
 

@@ -17,7 +17,7 @@ examples:
   {PROGRAM} act initiate SHOP_ dr1 dr2                             two slaves at once
   {PROGRAM} act reload SHOP_ dr1                                   the tables that are not loaded
   {PROGRAM} act reload SHOP_ dr1 --tables public.orders,public.lines
-  {PROGRAM} act approve SHOP_ dr1                                  shows the question that it answers
+  {PROGRAM} act approve SHOP_ dr1                                  shows what waits for an answer
   {PROGRAM} act hold SHOP_ dr1 --why "its disk is replaced"
 
 """

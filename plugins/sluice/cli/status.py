@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sluice import config
-from sluice.cli import verified
+from sluice.cli import verified, watched
 from sluice.config import Replication, Survey
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
@@ -36,6 +36,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.event import under_way
 from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.joining import StartedLoad, what_loads
+from sluice.model.monitor_data import Overview, SlaveOverview
 from sluice.model.names import Prefix
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
@@ -102,9 +103,17 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     ]
 
 
-def replications(survey: Survey, connections: Reaches, store_url: str) -> list[str]:
-    """Lines about all replications; mistakes of the configuration and outages become lines."""
+def replications(
+    survey: Survey, connections: Reaches, store_url: str, monitor: Callable[[], Overview] | None = None
+) -> list[str]:
+    """Lines about all replications; mistakes of the configuration and outages become lines.
+
+    `monitor`: the content of the monitor's `overview.json`. It knows what waits for a person and what failed.
+    """
     lines = [str(mistake) for mistake in survey.mistakes]
+    overview, trouble = _monitored(monitor)
+    lines += [*trouble, *(watched.messages("", overview["messages"]) if overview else [])]
+    masters = {one["prefix"]: one for one in overview["masters"]} if overview else {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         parts = []
         for one in survey.replications:
@@ -112,9 +121,14 @@ def replications(survey: Survey, connections: Reaches, store_url: str) -> list[s
                 pool.submit(_lines_or_error, f"{one.prefix} from", partial(master, one, connections, store_url))
             )
             parts.append(pool.submit(_lines_or_error, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
+            shown = masters.get(str(one.prefix))
+            if shown is not None:
+                of_master = partial(watched.messages, str(one.prefix), shown["messages"], str(one.prefix))
+                parts.append(pool.submit(of_master))
+            slaves = {each["slave"]: each for each in shown["slaves"]} if shown else {}
             for name in one.slaves:
-                of_slave = partial(slave, one, name, connections, store_url)
-                parts.append(pool.submit(_lines_or_error, f"{one.prefix} → {name}:", of_slave))
+                of_slave = partial(slave, one, name, connections, store_url, slaves.get(name))
+                parts.append(pool.submit(of_slave))
         for part in parts:
             lines += part.result()
     return lines or [f"no replication is configured: {PROGRAM} add makes one"]
@@ -202,8 +216,42 @@ def items(state: ItemsFindings) -> list[str]:
     ]
 
 
-def slave(replication: Replication, name: str, connections: Reaches, store_url: str) -> list[str]:
-    """Lines about a slave: state, message, age, progress of a load, apply. Raises `SluiceError`."""
+def _monitored(monitor: Callable[[], Overview] | None) -> tuple[Overview | None, list[str]]:
+    """What the monitor says, and why it says nothing."""
+    if monitor is None:
+        return None, []
+    try:
+        return monitor(), []
+    except SluiceError as error:
+        return None, [f"what waits for a person and what failed in Airflow is not known: {error}"]
+
+
+def slave(
+    replication: Replication,
+    name: str,
+    connections: Reaches,
+    store_url: str,
+    monitored: SlaveOverview | None = None,
+) -> list[str]:
+    """Lines about a slave: state, message, age, progress of a load, apply, and what the monitor says of it."""
+    of_database = partial(_of_database, replication, name, connections, store_url, alone=monitored is None)
+    lines = _lines_or_error(f"{replication.prefix} → {name}:", of_database)
+    if monitored is None:
+        return lines
+    text = " ".join(" ".join(lines).split())
+    prefix = str(replication.prefix)
+    fresh = [
+        one
+        for one in monitored["messages"]
+        if " ".join(at_terminal(one["text"], prefix, name).split()).rstrip(".") not in text
+    ]
+    return lines + [f"    {line}" for line in watched.messages("", fresh, prefix, name)]
+
+
+def _of_database(
+    replication: Replication, name: str, connections: Reaches, store_url: str, *, alone: bool
+) -> list[str]:
+    """What database and Redis say of a slave. Unless `alone`, the monitor says what is wrong. Raises `SluiceError`."""
     checkpoint, loading, differing = _of_slave(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
@@ -211,11 +259,11 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
     running, trouble = _running(store_url, replication.prefix, name)
     lines = [
         state(pair, checkpoint, running),
-        *not_ready(replication.prefix, name, checkpoint, running.started if running else None),
+        *(not_ready(replication.prefix, name, checkpoint, running.started if running else None) if alone else ()),
         *elsewhere(replication, name),
-        *(f"    {reason}" for reason in differing),
+        *(f"    {reason}" for reason in (differing if alone else ())),
         *(f"    {line}" for line in loading),
-        *activity(checkpoint.state, running, checkpoint.message),
+        *activity(checkpoint.state, running, checkpoint.message, alone=alone),
         *trouble,
     ]
     return [at_terminal(line, str(replication.prefix), name) for line in lines]
@@ -295,10 +343,11 @@ def elsewhere(replication: Replication, name: str) -> list[str]:
     return [f"    names of tables on the slave: {text}"] if text else []
 
 
-def activity(state: SlaveState, running: Running | None, message: str = "") -> list[str]:
+def activity(state: SlaveState, running: Running | None, message: str = "", *, alone: bool = True) -> list[str]:
     """Lines about the apply, closures of the gate, and verified tables.
 
-    `message`: the message in the slave's first line, which is not repeated.
+    `message`: the message in the slave's first line, which is not repeated. Unless `alone`, the monitor says
+    what is wrong.
     """
     if running is None:
         return []
@@ -306,10 +355,11 @@ def activity(state: SlaveState, running: Running | None, message: str = "") -> l
     if running.applies:
         lines.append(f"    an apply runs, safe mode {running.safe_mode or 'not known'}")
         lines += [f"    {running.under_way}"] if running.under_way else []
-    elif state is SlaveState.NORMAL:
+    elif state is SlaveState.NORMAL and alone:
         lines.append("    no apply runs: start the DAG cdc_apply")
-    lines += [f"    the gate is closed: {closure.removesuffix(f': {message}')}" for closure in running.closures]
-    lines += [f"    {lack}" for lack in running.lacks]
+    if alone:
+        lines += [f"    the gate is closed: {closure.removesuffix(f': {message}')}" for closure in running.closures]
+        lines += [f"    {lack}" for lack in running.lacks]
     return lines + list(running.verified)
 
 

@@ -3,6 +3,7 @@
 A text appears once: what a message says is not repeated by the slave's sentence, gate, and events.
 """
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -12,12 +13,19 @@ from sluice.operate.remedies import at_terminal, command
 from sluice.paths import PROGRAM
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
-COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
+COLOURS = {
+    "NORMAL": GREEN,
+    "TRANSITION": YELLOW,
+    "INITIAL": BLUE,
+    "INCONSISTENT": RED,
+    "UNCONFIGURED": GREY,
+    "UNKNOWN": GREY,
+}
 LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
 TABLES_SHOWN = 200
-STATES = {"UNCONFIGURED": "not loaded"}
+STATES = {"UNCONFIGURED": "not loaded", "UNKNOWN": "not known"}
 """How states are shown that people would misread: such a slave is configured, it was never loaded."""
 LEAST_SENTENCE = 28
 """Columns for the sentence of a slave; a narrower terminal shows it below the slave's line."""
@@ -27,6 +35,7 @@ HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what
 def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
     """A line a slave, grouped by master. `overview`: the content of `/sluice/overview.json`."""
     lines = [str(overview["trouble"])] if overview["trouble"] else []
+    lines += messages("", overview["messages"], colours=colours)
     rows = [[*HEADS]]
     marks = ["fine"]
     states = [""]
@@ -54,10 +63,10 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         if queue := master["queue"]:
             holders = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
             lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{holders}"]
-        lines += _messages(master["prefix"], master["messages"], colours, master["prefix"])
+        lines += messages(master["prefix"], master["messages"], master["prefix"], colours=colours)
         for one in master["slaves"]:
             pair = f"{master['prefix']} → {one['slave']}"
-            lines += _messages(pair, one["messages"], colours, master["prefix"], one["slave"])
+            lines += messages(pair, one["messages"], master["prefix"], one["slave"], colours=colours)
     for broken in overview["broken"]:
         lines += ["", f"{broken['prefix'] or 'a file'}: {counted(len(broken['mistakes']), 'mistake')}"]
         lines += [f"    {mistake}" for mistake in broken["mistakes"]]
@@ -66,8 +75,8 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
 
 def details(one: WholeSlave, *, colours: bool) -> list[str]:
     """Lines about one slave. `one`: the content of its `state.json`."""
-    shown, messages = _shown(one), one["messages"]
-    gate = [closure.partition(": ")[0] if _says(messages, _reason(closure)) else closure for closure in one["closures"]]
+    shown, found = _shown(one), one["messages"]
+    gate = [closure.partition(": ")[0] if _says(found, _reason(closure)) else closure for closure in one["closures"]]
     facts = {
         "current as of": f"{one['current_as_of']}, {_behind(one)} behind" if one["current_as_of"] else "–",
         "changes": f"{one['changes_per_second']:,.0f}/s" + (f", {one['changes']:,} so far" if one["changes"] else ""),
@@ -84,13 +93,18 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
     lines += [f"    {line}" for line in one["load"]]
     lines += [f"    not loaded     {table}: {state}" for table, state in list(one["not_ready"].items())[:TABLES_SHOWN]]
-    events = [event for event in one["events"] if not _says(messages, _reason(event["text"]))]
+    events = [event for event in one["events"] if not _says(found, _reason(event["text"]))]
     if events:
         lines.append("    what happened last:")
         lines += [f"      {_moment(event['at'])}  {event['text']}" for event in events[-EVENTS_SHOWN:]]
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
-    return [*lines, *_messages("", messages, colours, one["prefix"], one["slave"])]
+    return [*lines, *messages("", found, one["prefix"], one["slave"], colours=colours)]
+
+
+def evidence(body: str) -> list[str]:
+    """The lines of a question's body, which is Markdown; links are for pages."""
+    return [line.replace("**", "") for line in body.splitlines() if line.strip() and "](" not in line]
 
 
 def _reason(text: str) -> str:
@@ -156,16 +170,26 @@ def _padded(text: str, size: int, column: int) -> str:
     return text.rjust(size) if 3 <= column <= 6 else text.ljust(size)
 
 
-def _messages(name: str, messages: Sequence[MessageData], colours: bool, prefix: str, slave: str = "") -> list[str]:
+def messages(
+    name: str, found: Sequence[MessageData], prefix: str = "", slave: str = "", *, colours: bool = False
+) -> list[str]:
     """The findings with the commands that help."""
     lines = []
-    for message in messages:
+    for message in found:
         if message["level"] == "fine":
             continue
         mark = MARKS[message["level"]]
         mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colours else mark
         text = at_terminal(message["text"], prefix, slave)
         lines.append(f"{mark} {name}: {text}" if name else f"{mark} {text}")
-        if message["remedy"] and f"{PROGRAM} " not in text:
+        if message["question"]:
+            lines += [f"      {line}" for line in evidence(message["details"])]
+            answer = command("approve", prefix, slave)
+            lines.append(f"      {answer} --set question={message['question']} --set answer=Approve (or Reject)")
+        elif message["remedy"] and prefix and f"{PROGRAM} " not in text:
             lines.append(f"      {command(message['remedy'], prefix, slave)}")
+        if message["failed"] and prefix:
+            run = shlex.quote(f"run={message['run']}")
+            aside = command("put_aside", prefix)
+            lines.append(f"      or, if nothing is left to do: {aside} --set dag={message['dag']} --set {run}")
     return lines

@@ -60,6 +60,11 @@ class KnownSlave:
     started: StartedLoad | None = None
     """A load of new tables that was started and has not ended."""
 
+    @property
+    def says_too_little(self) -> bool:
+        """Whether its database has to be asked what the slave is: no apply writes its status."""
+        return self.holder is None or not self.status.get("state")
+
 
 @dataclass(frozen=True)
 class Past:

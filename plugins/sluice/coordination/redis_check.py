@@ -1,14 +1,44 @@
-"""What this Redis lets us do, and how full it is: for the preflight."""
+"""What this Redis lets us do, and how full it is: for the preflight and the monitor."""
 
 from collections.abc import Callable
 from uuid import uuid4
 
 import redis
 
+from sluice.coordination.redis_store import StoreUnreachable, classified
 
-def refused_commands(client: "redis.Redis") -> dict[str, str]:
-    """The commands that it refuses, with its reasons: tries each that we use, on keys that last for a minute."""
-    start = f"sluice:check:{uuid4().hex}"
+NEARLY = 0.8
+"""The share of its memory from which it is nearly full."""
+MONITOR = "sluice:check:monitor"
+"""Keys of the monitor's probe. Always the same, so that none are left if Redis refuses to delete them."""
+
+
+def refusal(client: "redis.Redis") -> str:
+    """Why applies cannot work with this Redis although it answers, in a sentence; empty if they can.
+
+    Raises `StoreUnreachable` if it does not answer.
+    """
+    with classified():
+        client.ping()
+    try:
+        with classified():
+            refused = refused_commands(client, MONITOR)
+    except StoreUnreachable as failure:
+        return str(failure)
+    if not refused:
+        return ""
+    return (
+        f"Redis refuses {', '.join(refused)} to the user of SLUICE_REDIS_URL. Give it the right with ACL SETUSER; no "
+        "apply has to be restarted."
+    )
+
+
+def refused_commands(client: "redis.Redis", start: str = "") -> dict[str, str]:
+    """The commands that it refuses, with its reasons: tries each that we use, on keys that last for a minute.
+
+    `start`: of the keys' names; by default another one each time.
+    """
+    start = start or f"sluice:check:{uuid4().hex}"
     text, table, items, stream, names = (f"{start}:{kind}" for kind in ("text", "hash", "list", "stream", "set"))
     tried: dict[str, Callable[[], object]] = {
         "SET": lambda: client.set(text, "1", nx=True, px=60_000),
@@ -63,3 +93,21 @@ def memory(client: "redis.Redis") -> dict[str, str]:
     except redis.exceptions.NoPermissionError:
         return {}
     return {str(name): str(value) for name, value in info.items()}
+
+
+def warnings(client: "redis.Redis") -> list[str]:
+    """What may make it lose or refuse keys later, in sentences with the remedy; none if it does not let us ask."""
+    info = memory(client)
+    policy, limit = info.get("maxmemory_policy", ""), int(info.get("maxmemory", 0))
+    found = []
+    if limit and policy != "noeviction":
+        found.append(
+            f"Redis may delete leases, gates and positions when its memory is full: its maxmemory-policy is {policy}. "
+            "Run on Redis: CONFIG SET maxmemory-policy noeviction"
+        )
+    if limit and (used := int(info.get("used_memory", 0))) > NEARLY * limit:
+        found.append(
+            f"Redis has {used:,} of {limit:,} bytes in use; once they are, it refuses what applies write. Raise "
+            "maxmemory, or find what else fills it."
+        )
+    return found

@@ -38,14 +38,14 @@ def passwords(address: str) -> set[str]:
         return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
 
 
-def connect(address: str | None = None) -> "redis.Redis":
-    """A client for `address` (default: `url()`); it connects at its first command."""
+def connect(address: str | None = None, seconds: float = 5.0) -> "redis.Redis":
+    """A client for `address` (default: `url()`); it connects at its first command. `seconds`: time-out of an answer."""
     with _url_understood():
         return redis.Redis.from_url(
             address or url(),
             decode_responses=True,
-            socket_timeout=5.0,
-            socket_connect_timeout=3.0,
+            socket_timeout=seconds,
+            socket_connect_timeout=min(seconds, 3.0),
             health_check_interval=30,
         )
 

@@ -12,6 +12,15 @@ class MessageData(TypedDict):
     """The action that helps; empty without one."""
     tables: str
     """The tables of that action, one a line; empty if it is not for some."""
+    dag: str
+    run: str
+    """The run of `dag` that it is about; empty if it is about none."""
+    failed: bool
+    """Whether that run has failed, so that a person may put it aside."""
+    question: str
+    """The id of the run's question; empty if none waits for an answer."""
+    details: str
+    """The question's evidence and what each answer does, in Markdown."""
 
 
 class EventData(TypedDict):
@@ -94,5 +103,7 @@ class BrokenData(TypedDict):
 class Overview(TypedDict):
     at: str | None
     trouble: str
+    messages: Sequence[MessageData]
+    """What concerns all replications."""
     masters: Sequence[MasterOverview]
     broken: Sequence[BrokenData]

@@ -25,6 +25,10 @@ class Kind(StrEnum):
     CHOICE = "choice"
     FLAG = "flag"
     SLAVES = "slaves"
+    LOCATION = "location"
+    """A place of files: those that the configuration allows are offered."""
+    GIVEN = "given"
+    """Names what the action is about: the page fills it in, and a person does not change it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,10 @@ _ALL = (
             Field("slaves", "Slaves", Kind.SLAVES, required=True),
             Field("transfer", "Transfer", Kind.CHOICE, choices=TRANSFERS, default="online"),
             Field(
-                "location", "Location of the files", hint="Of the transfer by files: a folder or s3://bucket/prefix."
+                "location",
+                "Location of the files",
+                Kind.LOCATION,
+                "Of the transfer by files: a folder or s3://bucket/prefix.",
             ),
             TABLES,
         ),
@@ -109,12 +116,14 @@ _ALL = (
     Action(
         "approve",
         "Answer",
-        "Answers a run's question about the slave. A transfer by files asks whether its folder has been carried to the "
-        "slave's location: Approve checks its files, one by one, and imports them; Reject cancels the initial update. "
-        "A comparison asks whether to repair rows that differ; Reject leaves them as they are. A failover asks before "
-        "it changes anything that the application uses; Reject ends it without a change.",
+        "Answers a run's question about the slave: the one that is shown, and no other. A transfer by files asks "
+        "whether its folder has been carried to the slave's location: Approve checks its files, one by one, and "
+        "imports them; Reject cancels the initial update. A comparison asks whether to repair rows that differ; Reject "
+        "leaves them as they are. A failover asks before it changes anything that the application uses; Reject ends it "
+        "without a change.",
         api.UPDATE,
         fields=(
+            Field("question", "Question", Kind.GIVEN, "Its id, which a list of what waits shows.", required=True),
             Field(
                 "answer",
                 "Answer",
@@ -122,8 +131,20 @@ _ALL = (
                 choices=(("Approve", "Approve"), ("Reject", "Reject")),
                 default="Approve",
             ),
-            Field("run", "Run that asks", hint="Needed only if several questions wait."),
         ),
+    ),
+    Action(
+        "put_aside",
+        "Put aside",
+        "Notes that a person has seen why a run failed, and that nothing is left to do: it is not shown any more. It "
+        "changes nothing else. A later run that does the same takes its place without that.",
+        api.UPDATE,
+        Scope.MASTER,
+        fields=(
+            Field("dag", "DAG", Kind.GIVEN, "Of the run.", required=True),
+            Field("run", "Run", Kind.GIVEN, "Its id in Airflow.", required=True),
+        ),
+        why_required=True,
     ),
     Action(
         "hold",
@@ -239,7 +260,7 @@ _ALL = (
         Scope.MASTER,
         fields=(
             Field("statement", "Query", hint="With the schemas of its tables.", required=True),
-            Field("slaves", "Slaves", hint="Names with commas between them. Empty: all."),
+            Field("slaves", "Slaves", Kind.SLAVES),
         ),
         administer=True,
     ),
@@ -294,8 +315,35 @@ class Order:
         return self.slaves[0]
 
 
-def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping[str, str], why: str) -> Order:
-    """Checks and converts the form of an action. Raises `Incomplete`."""
+def loses(action: Action, given: Mapping[str, str], states: Mapping[str, str]) -> str:
+    """What an action empties or stops, in sentences; empty if it does neither. `states`: of the chosen slaves.
+
+    Whatever loses something wants a reason.
+    """
+    if action.name == "failover" and given.get("action", "check") in ("planned", "forced"):
+        slaves = ", ".join(states)
+        if given["action"] == "planned":
+            return f"Until {slaves} is the master, the application cannot write to the replicated tables."
+        return f"What the master committed after the last position that {slaves} has applied is lost."
+    if action.name != "initiate":
+        return ""
+    full = [slave for slave, state in states.items() if state in FULL]
+    if not full:
+        return ""
+    tables = [line.strip() for line in given.get("tables", "").splitlines() if line.strip()]
+    what = f"These tables of {', '.join(full)} ({', '.join(tables)})" if tables else f"All tables of {', '.join(full)}"
+    now = ", ".join(f"{slave} is {states[slave]}" for slave in full)
+    return f"{what} are emptied or replaced: their readers see incomplete data until they are loaded again. {now} now."
+
+
+FULL = ("NORMAL", "TRANSITION", "INITIAL", "UNKNOWN", "MASTER", "SWITCHING")
+"""States of a slave that has rows, or may have some, that somebody reads."""
+
+
+def ordered(
+    action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping[str, str], why: str, lost: str = ""
+) -> Order:
+    """Checks and converts the form of an action. `lost`: of `loses`. Raises `Incomplete`."""
     values: dict[str, Any] = {}
     for field in action.fields:
         text = given.get(field.name, field.default).strip()
@@ -314,8 +362,10 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
     if action.scope is Scope.SLAVE and not slaves:
         raise Incomplete(f"{action.label}: choose a slave.")
     why = " ".join(why.split())
-    if action.why_required and not why:
-        raise Incomplete("Say why: it is kept in Airflow's audit log, and shown to everybody who asks.", "why")
+    if (action.why_required or lost) and not why:
+        raise Incomplete(
+            f"{lost} Say why: it is kept in Airflow's audit log, and shown to everybody who asks.".strip(), "why"
+        )
     if values.get("transfer") == "files" and not values["location"]:
         raise Incomplete(
             "Location of the files: missing. An existing folder such as /mnt/disk, or s3://bucket/prefix.", "location"
@@ -333,7 +383,7 @@ def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
     if name == "uninstall":
         return [{"prefix": order.prefix, "confirm": values["confirm"]}]
     if name == "broadcast":
-        return [{"prefix": order.prefix, "statement": values["statement"], "slaves": values["slaves"] or None}]
+        return [{"prefix": order.prefix, "statement": values["statement"], "slaves": ",".join(order.slaves) or None}]
     if order.action.scope is Scope.MASTER:
         return [{"prefix": order.prefix}]
     if name == "initiate":

@@ -1,7 +1,7 @@
 """The calls of Airflow's public API that the actions need, made as the person who acts."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
@@ -62,12 +62,12 @@ def runs(api: Api, dag: str, prefix: str, slave: str, *, active: bool) -> Iterat
     chosen = {"order_by": "-run_after", "conf_contains": slave, **({"state": list(ACTIVE)} if active else {})}
     for offset in count(0, LISTED):
         page = api.get(f"dags/{dag}/dagRuns", limit=LISTED, offset=offset, **chosen)["dag_runs"]
-        yield from (run for run in page if _is_for(run.get("conf") or {}, prefix, slave))
+        yield from (run for run in page if is_for(run.get("conf") or {}, prefix, slave))
         if len(page) < LISTED:
             return
 
 
-def _is_for(conf: Mapping[str, object], prefix: str, slave: str) -> bool:
+def is_for(conf: Mapping[str, object], prefix: str, slave: str) -> bool:
     named = conf.get("slave") or ""
     names = named if isinstance(named, list) else [name.strip() for name in str(named).split(",")]
     return str(conf.get("prefix", "")).upper() == prefix.upper() and slave in names
@@ -81,15 +81,35 @@ class Question:
     subject: str
     body: str = ""
     """More about it, in Markdown."""
+    id: str = ""
+    """Of the asking task, in this run; another question has another one."""
+
+    @property
+    def pairs(self) -> frozenset[str]:
+        """The pairs that a comparison of all asks about: its subject begins with them."""
+        names, asks, _ = self.subject.rpartition(": repair ")
+        return frozenset(names.split(", ")) if asks else frozenset()
 
 
 def questions(api: Api, dag: str, run_id: str) -> list[Question]:
     """The open questions of a run."""
     details = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
+    return [_question(one) for one in details]
+
+
+def asked(api: Api, dags: Collection[str]) -> list[tuple[str, str, Question]]:
+    """The open questions of all runs of some DAGs, with DAG and run."""
+    details = api.get("dags/~/dagRuns/~/hitlDetails", response_received="false", limit=LISTED)["hitl_details"]
     return [
-        Question(str(one["task_instance"]["task_id"]), str(one["subject"]), str(one.get("body") or ""))
+        (str(one["task_instance"]["dag_id"]), str(one["task_instance"]["dag_run_id"]), _question(one))
         for one in details
+        if one["task_instance"]["dag_id"] in dags
     ]
+
+
+def _question(one: Mapping[str, Any]) -> Question:
+    asks = one["task_instance"]
+    return Question(str(asks["task_id"]), str(one["subject"]), str(one.get("body") or ""), str(asks.get("id") or ""))
 
 
 def detail_of(answer: str) -> str:

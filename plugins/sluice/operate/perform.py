@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sluice.operate import api
-from sluice.operate.actions import Incomplete, Order, conf_of
-from sluice.operate.api import Api, NothingRuns, Question, questions, require_unpaused, run_path, runs, start
+from sluice.operate.actions import Order, conf_of
+from sluice.operate.api import Api, NothingRuns, Question, asked, is_for, require_unpaused, run_path, runs, start
+from sluice.operate.open_runs import FAILED, PUT_ASIDE
 
 APPLY_TASK = "apply"
 
@@ -45,39 +46,47 @@ def _cancel(to: Api, order: Order) -> Done:
     if not cancelled:
         raise NothingRuns(f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.")
     for run in cancelled:
-        to.call("PATCH", run_path(api.UPDATE, run), {"state": "failed", "note": order.why})
+        # The person knows: only what the slave is now is shown.
+        note = f"{order.why} ({PUT_ASIDE}a person: cancelled)"
+        to.call("PATCH", run_path(api.UPDATE, run), {"state": FAILED, "note": note})
     return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in cancelled), awaited=False)
 
 
 def waiting(to: Api, prefix: str, slave: str) -> list[Waiting]:
-    """The questions about a slave that wait for an answer."""
-    return [
-        Waiting(dag, str(run["dag_run_id"]), question)
-        for dag in (api.UPDATE, api.RESYNC, api.FAILOVER)
-        for run in runs(to, dag, prefix, slave, active=True)
-        for question in questions(to, dag, str(run["dag_run_id"]))
-    ]
+    """The questions about a slave that wait for an answer, also those of a comparison of several pairs."""
+    found = []
+    for dag, run, question in asked(to, (api.UPDATE, api.RESYNC, api.FAILOVER)):
+        one = to.get(run_path(dag, run))
+        about = f"{prefix.upper()} → {slave}" in question.pairs or is_for(one.get("conf") or {}, prefix, slave)
+        if about and one["state"] in api.ACTIVE:
+            found.append(Waiting(dag, run, question))
+    return found
 
 
 def _approve(to: Api, order: Order) -> Done:
-    chosen = order.values["run"]
-    found = [one for one in waiting(to, order.prefix, order.slave) if chosen in ("", one.run)]
-    if not found:
-        of_run = f" in the run {chosen}" if chosen else ""
+    chosen = order.values["question"]
+    one = next((each for each in waiting(to, order.prefix, order.slave) if each.question.id == chosen), None)
+    if one is None:
         raise NothingRuns(
-            f"Nothing of {order.prefix} → {order.slave} waits for an answer{of_run}: files of a transfer are not "
-            "written yet, no comparison and no failover has asked, or somebody has answered."
+            f"The question {chosen} about {order.prefix} → {order.slave} waits no more: somebody has answered it, or "
+            "its run has ended. Look what waits now; nothing was done."
         )
-    if len(found) > 1:
-        listed = "; ".join(f"{one.question.subject} (run {one.run})" for one in found)
-        raise Incomplete(f"Several questions wait: {listed}. Say in which run the one is that you answer.", "run")
-    (one,) = found
     require_unpaused(to, one.dag)
     if order.why:
         to.call("PATCH", run_path(one.dag, one.run), {"note": order.why})
     answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
     to.call("PATCH", f"{run_path(one.dag, one.run)}/taskInstances/{one.question.task}/-1/hitlDetails", answer)
     return Done(f"{order.values['answer']}: {one.question.subject}", ((one.dag, one.run),), awaited=False)
+
+
+def _put_aside(to: Api, order: Order) -> Done:
+    dag, run = order.values["dag"], order.values["run"]
+    one = to.get(run_path(dag, run))
+    if one["state"] != FAILED:
+        raise NothingRuns(f"The run {run} of {dag} is {one['state']}: only one that failed can be put aside.")
+    note = f"{str(one.get('note') or '')[:400]} ({PUT_ASIDE}a person: {order.why})"
+    to.call("PATCH", run_path(dag, run), {"note": note.strip()[:900]})
+    return Done("Put aside", ((dag, run),), awaited=False)
 
 
 def _restart(to: Api, order: Order) -> Done:
@@ -93,4 +102,9 @@ def _restart(to: Api, order: Order) -> Done:
     return Done("The apply is started again", ((api.APPLY, run),), awaited=False)
 
 
-_SPECIAL: Mapping[str, Callable[[Api, Order], Done]] = {"cancel": _cancel, "approve": _approve, "restart": _restart}
+_SPECIAL: Mapping[str, Callable[[Api, Order], Done]] = {
+    "cancel": _cancel,
+    "approve": _approve,
+    "restart": _restart,
+    "put_aside": _put_aside,
+}

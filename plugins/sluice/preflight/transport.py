@@ -86,7 +86,7 @@ def _memory(client: "redis.Redis") -> Iterator[Lack]:
             f"with {policy} it may delete leases, gates and positions when its memory is full",
             "Run on Redis: CONFIG SET maxmemory-policy noeviction",
         )
-    if limit and (used := int(info.get("used_memory", 0))) > 0.8 * limit:
+    if limit and (used := int(info.get("used_memory", 0))) > redis_check.NEARLY * limit:
         yield _warning(
             "memory",
             f"{used:,} of {limit:,} bytes are in use; once they are, it refuses what applies write",

@@ -65,6 +65,11 @@ class Terminal:
             found = session.execute(statement.encode())
             return list(found.fetchall()) if found.description else []
 
+    def connect(self, password: str) -> None:
+        """Changes the password of the slave's connection in Airflow."""
+        entry = {"connection_id": "demo_dr1", "conn_type": "postgres", "password": password}
+        self.stack.airflow.api().call("PATCH", "connections/demo_dr1?update_mask=password", entry)
+
     def runs(self, dag: str, state: str) -> list[dict[str, Any]]:
         """The runs of a DAG in that state."""
         found = self.stack.airflow.api().get(f"dags/{dag}/dagRuns", state=state, limit=100)["dag_runs"]
@@ -112,8 +117,24 @@ def _add_users_dags(stack: Stack) -> None:
     (stack.home.airflow / "airflow.cfg").write_text(f"[dag_processor]\ndag_bundle_config_list = {listed}\n")
 
 
-def test_the_first_load_starts_the_dag_that_waits_for_normal(terminal: Terminal) -> None:
+def test_a_first_load_that_fails_in_check_is_told_until_one_succeeds(terminal: Terminal) -> None:
     assert "No initial update has begun yet" in terminal.says("status", *PAIR)
+    right = terminal.stack.connection("dr1").password
+    terminal.connect(password="wrong")
+    try:
+        assert "password authentication failed" in terminal.says("act", "initiate", *PAIR, status=1)
+    finally:
+        terminal.connect(password=right)
+    for words in (("status",), ("status", *PAIR)):
+        said = terminal.says(*words)
+        assert "The initial update failed at " in said and " in its task check: " in said
+        assert "password authentication failed" in said and "act put_aside SHOP_" in said
+        assert "No initial update has begun yet" not in said
+    (failed,) = [one for one in terminal.state()["messages"] if one["failed"]]
+    assert failed["level"] == "critical" and failed["remedy"] == "initiate" and failed["run"]
+
+
+def test_the_first_load_starts_the_dag_that_waits_for_normal(terminal: Terminal) -> None:
     said = terminal.says("act", "initiate", *PAIR)
     assert "Initiate: done" in said and "/dags/initial_update/runs/" in said
     assert terminal.state()["state"] == "NORMAL"
@@ -130,11 +151,30 @@ def test_a_verification_starts_the_dag_that_waits_for_it(terminal: Terminal) -> 
     assert "'prefix': 'SHOP_'" in printed and "'as_of': " in printed and "'tables': 2" in printed
 
 
+def asked(terminal: Terminal) -> dict[str, str]:
+    """The subjects of the questions that wait, by id."""
+    messages = [one for one in terminal.state()["messages"] if one["question"]]
+    return {one["question"]: one["text"].partition(" UTC: ")[2] for one in messages}
+
+
 def test_a_difference_fails_the_verification_and_a_repair_mends_it(terminal: Terminal) -> None:
     terminal.execute("dr1", "UPDATE public.orders SET total = -1 WHERE id = 7")
     said = terminal.says("verify", *PAIR, status=1)
-    assert "SHOP_ → dr1: repair 1 row of 1 table?" in said and "./sluice act approve SHOP_ dr1" in said
-    assert "Answered: Approve" in terminal.says("act", "approve", *PAIR, "--why", "a test")
+    assert "SHOP_ → dr1: repair 1 row of 1 table?" in said
+    (question,) = re.findall(r"\./sluice act approve SHOP_ dr1 --set (question=\S+),", said)
+    # A failover asks at the same time: each answer is that of one question.
+    terminal.says("act", "failover", *PAIR, "--set", "action=planned", "--why", "a test", "--no-wait")
+    until(lambda: len(asked(terminal)) == 2, SECONDS)
+    listed = terminal.says("status")
+    assert listed.count("waits for a person's answer since") == 2 and listed.count("./sluice act approve SHOP_") == 2
+    assert "until slave dr1 has applied all it had" in listed, "what each answer does"
+    assert "Which question?" in terminal.says("act", "approve", *PAIR, "--why", "a test", status=1)
+    assert "Approve: SHOP_ → dr1: repair 1 row" in terminal.says("act", "approve", *PAIR, "--set", question)
+    ((failover, subject),) = asked(terminal).items()
+    assert subject == "Planned failover of SHOP_ → dr1"
+    assert "waits no more" in terminal.says("act", "approve", *PAIR, "--set", question, status=1)
+    reject = ["--set", f"question={failover}", "--set", "answer=Reject", "--no-wait"]
+    assert "Reject: Planned failover" in terminal.says("act", "approve", *PAIR, *reject)
     until(lambda: not terminal.runs("resync", "running"), SECONDS)
     assert terminal.execute("dr1", "SELECT total FROM public.orders WHERE id = 7") == [(7,)]
     terminal.execute("dr1", "UPDATE public.orders SET total = -1 WHERE id = 8")
@@ -191,11 +231,11 @@ def test_the_first_transaction_is_removed_and_its_table_reloaded(terminal: Termi
 
 
 def test_two_updates_of_a_pair_do_not_meet_and_a_cancel_is_done_at_once(terminal: Terminal) -> None:
-    started = terminal.says("act", "initiate", *PAIR, "--set", "transfer=files", "--set",
-                            f"location={terminal.carried}", "--no-wait")  # fmt: skip
-    assert "Initiate: started" in started
+    files = ("act", "initiate", *PAIR, "--set", "transfer=files", "--set", f"location={terminal.carried}", "--no-wait")
+    assert "All tables of dr1 are emptied or replaced" in terminal.says(*files, status=1)
+    assert "Initiate: started" in terminal.says(*files, "--why", "a test")
     until(lambda: _asks(terminal), SECONDS)
-    second = terminal.says("act", "initiate", *PAIR, status=1)
+    second = terminal.says("act", "initiate", *PAIR, "--why", "a second one", status=1)
     assert "failed in its task begin" in second and "Cancel the initial update that is running" in second
     assert "The initial update is cancelled" in terminal.says("act", "cancel", *PAIR, "--why", "the wrong slave")
     terminal.await_state("INCONSISTENT")
@@ -205,7 +245,10 @@ def test_files_are_carried_and_approved(terminal: Terminal) -> None:
     terminal.says("act", "initiate", *PAIR, "--set", "transfer=files", "--set",
                   f"location={terminal.carried}", "--no-wait")  # fmt: skip
     until(lambda: _asks(terminal), SECONDS)
-    assert "Answered: Approve" in terminal.says("act", "approve", *PAIR, "--why", "carried by train")
+    until(lambda: len(asked(terminal)) == 1, SECONDS)
+    (question,) = asked(terminal)
+    answer = ("act", "approve", *PAIR, "--set", f"question={question}", "--why", "carried by train", "--no-wait")
+    assert "Approve: SHOP_ → dr1: " in terminal.says(*answer)
     terminal.await_state("NORMAL")
     assert "waits for an answer" in terminal.says("act", "approve", *PAIR, status=1)
     until(lambda: not terminal.runs("initial_update", "running"), SECONDS)

@@ -7,22 +7,29 @@ another site does not have. The action calls Airflow's public API with the perso
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import parse_qs, quote
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
+from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor, lacking_right, may
+from sluice.airflow.pages.databases import in_thread
 from sluice.airflow.pages.in_process_api import InProcessApi
-from sluice.airflow.pages.known import Watch, configured, in_thread
+from sluice.airflow.pages.known import Gathered, Watch, configured
+from sluice.airflow.pages.overview import rows_of
 from sluice.airflow.pages.rendering import Renderer
+from sluice.airflow.pages.slave_row import SlaveRow
 from sluice.config import Replication
 from sluice.errors import SluiceError
-from sluice.operate.actions import ACTIONS, Action, Scope, ordered
+from sluice.operate.actions import ACTIONS, Action, loses, ordered
+from sluice.operate.open_runs import Run
 from sluice.operate.perform import Done, perform
 
 LONGEST_FORM = 100_000
 """Bytes."""
+OFFERED_TABLES = 200
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -35,10 +42,41 @@ class _Wish:
     slaves: tuple[str, ...]
     given: Mapping[str, str]
     """Values of the form's fields."""
+    gathered: Gathered
+
+    @property
+    def prefix(self) -> str:
+        return str(self.replication.prefix)
 
     @property
     def why(self) -> str:
         return self.given.get("why", "")
+
+    @property
+    def rows(self) -> dict[str, SlaveRow]:
+        """The chosen slaves."""
+        rows = rows_of(self.gathered, self.replication, self.gathered.moment(datetime.now(UTC)))
+        return {one.slave: one for one in rows if one.slave in self.slaves}
+
+    @property
+    def lost(self) -> str:
+        """What the action empties or stops."""
+        return loses(self.action, self.given, {name: one.word for name, one in self.rows.items()})
+
+    @property
+    def known_tables(self) -> list[str]:
+        """Tables of the chosen slaves, to choose from; none if there are too many."""
+        known = [self.gathered.known.slave(self.replication.prefix, slave) for slave in self.slaves]
+        names = sorted({table for one in known for table in (*one.tables, *(one.status.get("not_ready") or ()))})
+        return names if len(names) <= OFFERED_TABLES else []
+
+    @property
+    def run(self) -> Run | None:
+        """The run that it is about."""
+        runs = self.gathered.airflow.runs
+        if question := self.given.get("question"):
+            return next((run for run in runs if run.question and run.question.id == question), None)
+        return next((run for run in runs if self.given.get("run") == run.id), None)
 
 
 @dataclass(frozen=True)
@@ -49,6 +87,10 @@ class _Link:
     slave: str = ""
     tables: str = ""
     ids: str = ""
+    question: str = ""
+    dag: str = ""
+    run: str = ""
+    action: str = ""
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:
@@ -66,25 +108,34 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         gathered = await watch.state()
         for slave in slaves:
             configured(gathered, prefix, slave)
-        return _Wish(action, configured(gathered, prefix), slaves, given)
+        gathered = hidden.shown_to(visitor, gathered)
+        return _Wish(action, configured(gathered, prefix), slaves, given, gathered)
 
     def page(request: Request, visitor: Visitor, about: _Wish, problem: str = "") -> Response:
         """The form, with a problem of its former values."""
+        run, asked = about.run, None
+        waiting = [one for slave in about.slaves for one in about.gathered.airflow.about(about.prefix, slave)]
+        if about.action.name == "approve":
+            asked = run.question if run else None
+            if asked is None and about.given.get("question"):
+                raise HTTPException(404, "This question waits no more: it was answered, or its run has ended.")
+        failure = run.failure.reason if run and run.failure and about.action.name == "put_aside" else ""
         return show(
             request, "action.html", visitor, 400 if problem else 200,
-            **vars(about), why=about.why, problem=problem, here="action", about=Scope,
+            **vars(about), why=about.why, problem=problem, here="action", asked=asked, failure=failure,
+            lost=about.lost, known_tables=about.known_tables, waiting=[one for one in waiting if one.question],
         )  # fmt: skip
 
     @app.get("/actions/{name}")
     async def ask(request: Request, visitor: Who, name: str, link: Annotated[_Link, Depends()]) -> Response:
         slaves = (link.slave,) if link.slave else ()
-        given = {"tables": link.tables, "ids": link.ids}
+        given = {name: value for name, value in vars(link).items() if name not in ("prefix", "slave") and value}
         return page(request, visitor, await wish(visitor, name, link.prefix, slaves, given))
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
         form = await _form(request)
-        given = {key: values[0] for key, values in form.items()}
+        given = {key: "\n".join(values) if key == "tables" else values[0] for key, values in form.items()}
         slaves = tuple(dict.fromkeys(form.get("slave", [])))
         about = await wish(visitor, name, given.get("prefix", ""), slaves, given)
         if not _from_own_page(request, visitor, given.get("key", "")):
@@ -95,7 +146,8 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         api = InProcessApi.of(request)
 
         def work() -> Done:
-            return perform(api, ordered(about.action, str(about.replication.prefix), slaves, given, about.why))
+            order = ordered(about.action, about.prefix, slaves, given, about.why, about.lost)
+            return perform(api, order)
 
         try:
             done = await in_thread(work)

@@ -4,6 +4,7 @@
 |---|---|
 | `/sluice/` | every slave, grouped by its master |
 | `/sluice/overview.json` | the same for programs |
+| `/sluice/feeding/` | who feeds whom: masters, slaves, cascades |
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
@@ -22,22 +23,35 @@ from pathlib import Path
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse
 
-from sluice.airflow.pages import action_pages, master_pages, overview_pages, refusals, report_pages, slave_pages
+from sluice.airflow.pages import (
+    action_pages,
+    airflow_runs,
+    master_pages,
+    overview_pages,
+    refusals,
+    report_pages,
+    slave_pages,
+)
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases
 from sluice.airflow.pages.known import Watch
 from sluice.airflow.pages.rendering import COMMON, Renderer
 from sluice.airflow.pages.templates import STATIC
+from sluice.operate.open_runs import Airflow
 
 _NAME = re.compile(r"[\w-][\w.-]*")
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> FastAPI:
-    """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has."""
+def application(
+    folder: Callable[[], Path], guard: Callable[..., Visitor], airflow: Callable[[], Airflow] = airflow_runs.read
+) -> FastAPI:
+    """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has; `airflow`
+    says what runs."""
     # Without the three URLs: everybody could read the descriptions.
     app = FastAPI(dependencies=[Depends(guard)], docs_url=None, redoc_url=None, openapi_url=None)
-    show, watch, databases = Renderer(), Watch(), Databases()
+    show, databases = Renderer(), Databases()
+    watch = Watch(databases, airflow)
     refusals.add(app, show)
     overview_pages.add(app, guard, show, watch, databases)
     slave_pages.add(app, guard, show, watch, databases, folder)

@@ -4,18 +4,20 @@ from datetime import datetime
 
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.message import Message
 from sluice.airflow.pages.overview import Choice, MasterGroup
 from sluice.airflow.pages.overview import overview as made
-from sluice.airflow.pages.slave_row import Message, SlaveRow
+from sluice.airflow.pages.slave_row import SlaveRow
 from sluice.coordination.known_pairs import Past
 from sluice.model.monitor_data import MasterOverview, MessageData, Overview, QueueData, SlaveOverview, WholeSlave
 
 
 def overview(gathered: Gathered, now: datetime) -> Overview:
-    page = made(gathered.survey, gathered.known, Choice(), now)
+    page = made(gathered, Choice(), now)
     return {
         "at": _time(gathered.at),
         "trouble": gathered.trouble,
+        "messages": [_message(message) for message in page.messages],
         "masters": [_master(group) for group in page.groups],
         "broken": [{"prefix": one.prefix, "mistakes": list(one.mistakes)} for one in page.broken],
     }
@@ -48,7 +50,7 @@ def _queue(group: MasterGroup) -> QueueData | None:
 def slave(one: SlaveRow) -> SlaveOverview:
     return {
         "slave": one.slave,
-        "state": str(one.state),
+        "state": one.word,
         "level": one.level.word,
         "sentence": one.sentence,
         "current_as_of": _time(one.as_of),
@@ -87,7 +89,11 @@ def whole_slave(gathered: Gathered, one: SlaveRow, looked: LastAnswer[SlaveData]
 
 
 def _message(message: Message) -> MessageData:
-    return {"level": message.level.word, "text": message.text, "remedy": message.remedy, "tables": message.table}
+    return {
+        "level": message.level.word, "text": message.text, "remedy": message.remedy, "tables": message.table,
+        "dag": message.dag, "run": message.run, "failed": message.failed, "question": message.question,
+        "details": message.details,
+    }  # fmt: skip
 
 
 def _time(time: datetime | None) -> str | None:

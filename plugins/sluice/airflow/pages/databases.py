@@ -2,17 +2,21 @@
 
 Each query has a short time-out: a database that is down costs some seconds of a thread of the monitor, and the page
 says so. Concurrent pages share one query. While a database does not answer, its page shows the former answer.
+
+The monitor reads in threads of its own, so that neither the event loop of Airflow's API server nor the threads of its
+other pages wait for a database or for Redis.
 """
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from sluice.airflow import connections
-from sluice.airflow.pages.known import in_thread
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
@@ -27,7 +31,7 @@ from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
 from sluice.model.mask import HIDDEN, Mask
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.reject import Reject
 from sluice.model.slave_state import SlaveState
 from sluice.operate import broadcast
@@ -41,7 +45,21 @@ FRESH_SECONDS = 2.0
 REJECTS_SHOWN = 50
 QUERIES_SHOWN = 20
 
+THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
+ASKING = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor-asks")
+"""Ask databases for pages that do not wait until the last one has answered."""
+FIRST_SECONDS = 1.0
+"""How long a page of many slaves waits for databases that never answered before."""
+AGAIN_SECONDS = 10.0
+"""How often a database is asked for such pages."""
+
 Seen = TypeVar("Seen")
+Made = TypeVar("Made")
+
+
+async def in_thread(work: Callable[[], Made]) -> Made:
+    """Runs blocking work in a thread of the monitor."""
+    return await asyncio.get_running_loop().run_in_executor(THREADS, work)
 
 
 @dataclass(frozen=True)
@@ -86,9 +104,15 @@ class LastAnswer(Generic[Seen]):
     trouble: str = ""
 
 
+Answers = Mapping[tuple[Prefix, str], LastAnswer[SlaveData]]
+NO_ANSWER: LastAnswer[SlaveData] = LastAnswer(None, None)
+
+
 @dataclass
 class _Place(Generic[Seen]):
     lock: threading.Lock = field(default_factory=threading.Lock)
+    asked: bool = False
+    """Whether a thread is about to ask."""
     answer: LastAnswer[Seen] = field(default_factory=lambda: LastAnswer(None, None))
     read_at: float = float("-inf")
 
@@ -104,6 +128,21 @@ class Databases:
     async def slave(self, replication: Replication, name: str) -> LastAnswer[SlaveData]:
         place = self._slaves.setdefault((str(replication.prefix), name), _Place())
         return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
+
+    def answers(self, pairs: Sequence[tuple[Replication, str]]) -> Answers:
+        """The last answers of slaves' databases. Those that are old are asked again; it waits only for those that were
+        never asked before, for a moment. Blocks."""
+        places = {
+            (one.prefix, name): (self._slaves.setdefault((str(one.prefix), name), _Place()), one) for one, name in pairs
+        }
+        first = []
+        for (_, name), (place, replication) in places.items():
+            if not place.asked and time.monotonic() - place.read_at >= AGAIN_SECONDS:
+                new, place.asked = place.read_at == float("-inf"), True
+                asking = ASKING.submit(_ask, place, replication, name)
+                first += [asking] if new else []
+        wait(first, timeout=FIRST_SECONDS)
+        return {pair: place.answer for pair, (place, _) in places.items()}
 
     async def master(self, replication: Replication) -> LastAnswer[MasterData]:
         """The state of a master's database; empty for a recorded stream, which has none."""
@@ -131,6 +170,13 @@ def _again(place: _Place[Seen], query: Callable[[], Seen]) -> LastAnswer[Seen]:
                 place.answer = replace(place.answer, trouble=str(failure))
             place.read_at = time.monotonic()
         return place.answer
+
+
+def _ask(place: _Place[SlaveData], replication: Replication, name: str) -> None:
+    try:
+        _again(place, lambda: _slave(replication, name))
+    finally:
+        place.asked = False
 
 
 def _slave(replication: Replication, name: str) -> SlaveData:

@@ -18,6 +18,7 @@ from sluice.coordination.verification_log import LastComparison
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.mask import HIDDEN, QUOTED
 from sluice.model.names import Prefix
+from sluice.operate.open_runs import Run
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _VALUES = (
@@ -43,7 +44,17 @@ def without_values(text: str) -> str:
 
 def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
     """The state, without values of rows unless the visitor may see them."""
-    return gathered if visitor.sees_values else replace(gathered, known=known(gathered.known))
+    if visitor.sees_values:
+        return gathered
+    answers = {pair: answer(one) for pair, one in gathered.answers.items()}
+    airflow = replace(gathered.airflow, runs=tuple(map(_run, gathered.airflow.runs)))
+    return replace(gathered, known=known(gathered.known), answers=answers, airflow=airflow)
+
+
+def _run(run: Run) -> Run:
+    tasks = tuple(replace(task, reason=without_values(task.reason)) for task in run.tasks)
+    question = run.question and replace(run.question, body=without_values(run.question.body))
+    return replace(run, tasks=tasks, question=question)
 
 
 def known(read: Known) -> Known:

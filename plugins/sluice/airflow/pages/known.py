@@ -1,34 +1,37 @@
-"""The configuration, and the state of each pair in Redis. During an outage: the last state before it.
+"""The configuration, and what Redis, Airflow and the slaves' databases say of each pair. During an outage: the last
+state before it.
 
-The monitor reads in threads of its own, so that neither the event loop of Airflow's API server nor the threads of its
-other pages wait for Redis.
+Redis tells most of it at once. What a slave *is* its CHECKPOINT says: where Redis has no status of an apply that runs,
+its database is asked, and while that does not answer, its last answer counts.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from fastapi import HTTPException
 
 from sluice import config
+from sluice.airflow.pages.databases import NO_ANSWER, Answers, Databases, in_thread
+from sluice.airflow.pages.run_messages import Beside
 from sluice.config import ConfigError, Replication, Survey
-from sluice.coordination import known_pairs, redis_store
+from sluice.coordination import known_pairs, redis_check, redis_store
 from sluice.coordination.known_pairs import HOUR, Known, Past
 from sluice.errors import SluiceError
 from sluice.model.names import Prefix
-
-Made = TypeVar("Made")
+from sluice.operate.open_runs import NOT_ASKED, Airflow
 
 FRESH_SECONDS = 1.0
 """How long an answer is reused, so that many open pages cost no more than one."""
-THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
+RUNS, SILENT, PROBE = 2, 5, 10
+"""So many times as long what Airflow said is reused, Redis is not asked again after it did not answer, and what Redis
+lets us do is not tried again."""
+ANSWER_SECONDS = 2
+"""Time-out of a connection to Redis, and of each answer."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,29 @@ class Gathered:
     """When it was read."""
     trouble: str = ""
     """Why it could not be read again."""
+    airflow: Airflow = NOT_ASKED
+    answers: Answers = field(default_factory=dict)
+    """Of the databases of slaves of which Redis does not say enough."""
+    store: str = ""
+    """What Redis refuses although it answers."""
+    warnings: tuple[str, ...] = ()
+    """What may go wrong with Redis later."""
+
+    def beside(self, prefix: Prefix, slave: str) -> Beside:
+        """What is known of a slave beside Redis's content."""
+        answer = self.answers.get((prefix, slave), NO_ANSWER)
+        return Beside(
+            self.airflow.about(str(prefix), slave),
+            self.airflow,
+            answer.seen.checkpoint if answer.seen else None,
+            answer.at,
+            answer.trouble,
+            self.trouble or self.store,
+        )
+
+    def moment(self, now: datetime) -> datetime:
+        """The time that ages count to: what Redis said before its outage does not grow old on the page."""
+        return self.at if self.trouble else now
 
 
 def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
@@ -57,16 +83,15 @@ def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Rep
     return one
 
 
-async def in_thread(work: Callable[[], Made]) -> Made:
-    """Runs blocking work in a thread of the monitor."""
-    return await asyncio.get_running_loop().run_in_executor(THREADS, work)
-
-
 class Watch:
     """The state of all replications, read on demand."""
 
-    def __init__(self) -> None:
+    def __init__(self, databases: Databases, airflow: Callable[[], Airflow]) -> None:
+        self._databases, self._airflow = databases, airflow
         self._last: Gathered | None = None
+        self._runs, self._runs_at = NOT_ASKED, float("-inf")
+        self._probed: tuple[str, tuple[str, ...]] = ("", ())
+        self._probed_at = float("-inf")
         self._read_at = float("-inf")
         self._surveyed: tuple[object, Survey] | None = None
         self._pasts: dict[tuple[Prefix, str], Past] = {}
@@ -79,10 +104,11 @@ class Watch:
 
     def forget(self) -> None:
         """Makes the next call of `state` read again, because an action has changed something."""
-        self._read_at = float("-inf")
+        self._read_at = self._runs_at = float("-inf")
 
     def _fresh(self) -> Gathered | None:
-        return self._last if time.monotonic() - self._read_at < FRESH_SECONDS else None
+        kept = FRESH_SECONDS * (SILENT if self._last and self._last.trouble else 1)
+        return self._last if time.monotonic() - self._read_at < kept else None
 
     def _once(self) -> Gathered:
         """Of several concurrent calls only one reads."""
@@ -107,13 +133,40 @@ class Watch:
         except ConfigError as failure:
             nothing = Survey((), failure.mistakes, {}, ())
             return Gathered(nothing, Known(), now, str(failure))
+        airflow = self._airflow_now()
+        pairs = {one.prefix: list(one.slaves) for one in survey.replications}
+        store, warnings, trouble, at = "", tuple[str, ...](), "", now
         try:
-            known = _read({one.prefix: list(one.slaves) for one in survey.replications}, HOUR)
+            known = _read(pairs, HOUR)
+            store, warnings = self._probe()
         except SluiceError as failure:
-            if before is None:
-                return Gathered(survey, Known(), now, str(failure))
-            return replace(before, survey=survey, trouble=str(failure))
-        return Gathered(survey, known, now)
+            known, at = (before.known, before.at) if before else (Known(), now)
+            trouble = str(failure)
+        answers = self._databases.answers(
+            [
+                (one, slave)
+                for one in survey.replications
+                for slave in one.slaves
+                if trouble or known.slave(one.prefix, slave).says_too_little
+            ]
+        )
+        return Gathered(survey, known, at, trouble, airflow, answers, store, warnings)
+
+    def _airflow_now(self) -> Airflow:
+        """What Airflow says; if it cannot be asked: what it said before, with the reason."""
+        if time.monotonic() - self._runs_at >= FRESH_SECONDS * RUNS:
+            runs = self._airflow()
+            self._runs = replace(self._runs, trouble=runs.trouble, known=True) if runs.trouble else runs
+            self._runs_at = time.monotonic()
+        return self._runs
+
+    def _probe(self) -> tuple[str, tuple[str, ...]]:
+        """What Redis refuses although it answers, and what it warns of. Raises `SluiceError`."""
+        if time.monotonic() - self._probed_at >= FRESH_SECONDS * PROBE:
+            with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
+                self._probed = redis_check.refusal(client), tuple(redis_check.warnings(client))
+            self._probed_at = time.monotonic()
+        return self._probed
 
     def _survey(self) -> Survey:
         """The configuration, read again only if a file has changed, since checking many slaves takes a while."""
@@ -127,19 +180,13 @@ class Watch:
 
 
 def _read(pairs: Mapping[Prefix, list[str]], minutes: int) -> Known:
-    client = redis_store.connect()
-    try:
+    with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
         return known_pairs.read(client, pairs, minutes)
-    finally:
-        client.close()
 
 
 def _past(prefix: Prefix, slave: str, minutes: int) -> Past:
-    client = redis_store.connect()
-    try:
+    with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
         return known_pairs.past(client, prefix, slave, minutes)
-    finally:
-        client.close()
 
 
 def _marks(folders: tuple[Path, ...]) -> list[object]:

@@ -8,11 +8,11 @@ from fastapi import Depends, FastAPI, Request, Response
 
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import Databases
-from sluice.airflow.pages.known import Watch, configured, in_thread
-from sluice.airflow.pages.overview import place_of
+from sluice.airflow.pages.databases import Databases, in_thread
+from sluice.airflow.pages.known import Watch, configured
+from sluice.airflow.pages.overview import place_of, rows_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
-from sluice.airflow.pages.slave_row import master_messages, queue_level, row
+from sluice.airflow.pages.slave_row import master_messages, queue_level
 from sluice.operate.actions import Scope, of
 
 
@@ -26,13 +26,13 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         looked = await databases.master(replication)
 
         def made() -> Response:
-            now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
+            gathered = hidden.shown_to(visitor, state_now)
+            now = gathered.moment(datetime.now(UTC))
             known = gathered.known.master(replication.prefix)
-            rows = [row(replication, name, gathered.known.slave(replication.prefix, name), now)
-                    for name in replication.slaves]  # fmt: skip
+            rows = rows_of(gathered, replication, now)
             values: dict[str, Any] = {
                 "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
-                "place": place_of(replication), "messages": master_messages(replication, known, now),
+                "place": place_of(replication), "messages": master_messages(replication, known, now, gathered.airflow),
                 "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)

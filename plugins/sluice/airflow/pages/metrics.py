@@ -38,7 +38,7 @@ Loads = Mapping[tuple[str, str], Progress]
 
 def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
     """`now`: with a time zone."""
-    page = overview(gathered.survey, gathered.known, Choice(), now)
+    page = overview(gathered, Choice(), now)
     rows = [one for group in page.groups for one in group.rows]
     changes = {
         (str(prefix), slave): known.status.get("changes") for (prefix, slave), known in gathered.known.slaves.items()

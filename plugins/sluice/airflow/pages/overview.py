@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sluice.airflow.pages.slave_row import Level, Message, SlaveRow, by_worst, master_messages, queue_level, row
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.message import Level, Message
+from sluice.airflow.pages.run_messages import of_airflow
+from sluice.airflow.pages.slave_row import SlaveRow, by_worst, master_messages, queue_level, row
 from sluice.config import Replication, Survey
-from sluice.coordination.known_pairs import Known, KnownMaster
+from sluice.coordination.known_pairs import KnownMaster
 from sluice.counted import duration
 from sluice.model.slave_state import SlaveState
 
 SORTS: dict[str, Callable[[SlaveRow], tuple[float, ...]]] = {
-    "state": lambda one: (-one.level, list(SlaveState).index(one.state)),
+    "state": lambda one: (-one.level, list(SlaveState).index(one.state) if one.state else -1),
     "lag": lambda one: (-1.0 if one.lag is None else one.lag,),
     "rate": lambda one: (one.rate,),
     "rejects": lambda one: (len(one.rejects),),
@@ -86,21 +89,23 @@ class Overview:
     """All masters that need a person, shown or not, worst first."""
     attention: tuple[SlaveRow, ...]
     """All slaves that need a person, shown or not, worst first."""
-    states: Mapping[SlaveState, int]
+    states: Mapping[str, int]
     slaves: int
     shown: int
     choice: Choice
     broken: tuple[Broken, ...] = field(default=())
+    messages: tuple[Message, ...] = ()
+    """What concerns all of them, worst first."""
 
 
-def overview(survey: Survey, known: Known, choice: Choice, now: datetime) -> Overview:
+def overview(gathered: Gathered, choice: Choice, now: datetime) -> Overview:
     """`now`: with a time zone."""
+    survey, now = gathered.survey, gathered.moment(now)
     every, groups = [], []
     for replication in survey.replications:
-        prefix = replication.prefix
-        rows = [row(replication, slave, known.slave(prefix, slave), now) for slave in replication.slaves]
+        rows = rows_of(gathered, replication, now)
         every += rows
-        groups.append(_group(replication, known.master(prefix), rows, choice, now))
+        groups.append(_group(replication, gathered, rows, choice, now))
     shown = [one for group in groups for one in group.rows]
     if choice.key:
         shown.sort(key=lambda one: (one.prefix, one.slave))
@@ -110,12 +115,31 @@ def overview(survey: Survey, known: Known, choice: Choice, now: datetime) -> Ove
         tuple(shown) if choice.key else (),
         tuple(sorted((group for group in groups if group.level), key=lambda group: (-group.level, group.prefix))),
         tuple(by_worst(every)),
-        Counter(one.state for one in every),
+        Counter(one.word for one in every),
         len(every),
         len(shown),
         choice,
         broken(survey),
+        of_all(gathered, now),
     )
+
+
+def rows_of(gathered: Gathered, replication: Replication, now: datetime) -> list[SlaveRow]:
+    """All slaves of a replication. `now`: of `Gathered.moment`."""
+    prefix = replication.prefix
+    return [
+        row(replication, slave, gathered.known.slave(prefix, slave), now, gathered.beside(prefix, slave))
+        for slave in replication.slaves
+    ]
+
+
+def of_all(gathered: Gathered, now: datetime) -> tuple[Message, ...]:
+    """What concerns every replication, and applies that no file configures; worst first."""
+    pairs = frozenset((str(one.prefix), slave) for one in gathered.survey.replications for slave in one.slaves)
+    messages = [message for message in of_airflow(gathered.airflow, pairs, now) if message.level]
+    messages += [Message(gathered.store, Level.CRITICAL)] if gathered.store else []
+    messages += [Message(text, Level.WARNING) for text in gathered.warnings]
+    return tuple(sorted(messages, key=lambda message: -message.level))
 
 
 def choice_narrows(choice: Choice) -> bool:
@@ -124,7 +148,7 @@ def choice_narrows(choice: Choice) -> bool:
 
 
 def matches(one: SlaveRow, choice: Choice) -> bool:
-    if choice.state and one.state != choice.state:
+    if choice.state and one.word != choice.state:
         return False
     if choice.level and not one.level:
         return False
@@ -154,15 +178,15 @@ def lag_words(seconds: float | None) -> str:
 
 
 def _group(
-    replication: Replication, known: KnownMaster, rows: Iterable[SlaveRow], choice: Choice, now: datetime
+    replication: Replication, gathered: Gathered, rows: Iterable[SlaveRow], choice: Choice, now: datetime
 ) -> MasterGroup:
-    listed = list(rows)
+    listed, known = list(rows), gathered.known.master(replication.prefix)
     return MasterGroup(
         str(replication.prefix),
         place_of(replication),
         known,
         queue_level(replication, known),
-        tuple(master_messages(replication, known, now)),
+        tuple(master_messages(replication, known, now, gathered.airflow)),
         tuple(one for one in listed if matches(one, choice)),
         len(listed),
         min((one.as_of for one in listed if one.as_of), default=None),

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from sluice.airflow.pages import as_data, hidden, metrics
+from sluice.airflow.pages import as_data, feeding, hidden, metrics
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import Databases
-from sluice.airflow.pages.known import Gathered, Watch, in_thread
+from sluice.airflow.pages.databases import Databases, in_thread
+from sluice.airflow.pages.known import Gathered, Watch
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import state_of
@@ -37,7 +37,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
         def made() -> Response:
             now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
-            page = overview(gathered.survey, gathered.known, choice, now)
+            page = overview(gathered, choice, now)
             return show(
                 request,
                 "overview.html",
@@ -48,6 +48,19 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
                 here="overview",
                 poll=POLL_SECONDS if page.shown <= MANY else MANY_POLL_SECONDS,
                 attention_shown=ATTENTION_SHOWN,
+            )
+
+        return await in_thread(made)
+
+    @app.get("/feeding/")
+    async def feeding_page(request: Request, visitor: Who) -> Response:
+        state_now = await watch.state()
+
+        def made() -> Response:
+            gathered = hidden.shown_to(visitor, state_now)
+            found = feeding.roots(gathered, gathered.moment(datetime.now(UTC)))
+            return show(
+                request, "feeding.html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS
             )
 
         return await in_thread(made)

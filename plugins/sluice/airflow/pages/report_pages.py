@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.known import in_thread
+from sluice.airflow.pages.databases import in_thread
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import REPORT_HEADERS, Renderer
 from sluice.verify.page import page as report_page

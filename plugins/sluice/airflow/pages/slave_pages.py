@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +14,12 @@ from sluice.airflow import applies, connections, jobs
 from sluice.airflow.job import Job, Owner
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import Databases, LastAnswer, SlaveData, images
-from sluice.airflow.pages.known import Watch, configured, in_thread
+from sluice.airflow.pages.databases import Databases, LastAnswer, SlaveData, images, in_thread
+from sluice.airflow.pages.known import Gathered, Watch, configured
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
-from sluice.airflow.pages.slave_row import row
+from sluice.airflow.pages.run_messages import Beside
+from sluice.airflow.pages.slave_row import completed, row
 from sluice.config import Replication
 from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
 from sluice.database.registry import vendor_of
@@ -51,11 +52,13 @@ def add(
         minutes = DAY if hours > 1 else HOUR
 
         def made() -> Response:
-            now, gathered, visible = datetime.now(UTC), hidden.shown_to(visitor, state_now), visitor.sees_values
+            gathered, visible = hidden.shown_to(visitor, state_now), visitor.sees_values
+            now = gathered.moment(datetime.now(UTC))
             known = gathered.known.slave(replication.prefix, slave)
             past = watch.past(replication.prefix, slave, minutes)
             looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
-            slave_row = row(replication, slave, known, now)
+            slave_row = row(replication, slave, known, now, beside(gathered, replication, slave, looked))
+            known = completed(known, beside(gathered, replication, slave, looked))
             mask = Mask(replication.verify.mask)
             job, log, why_process = applied_by(str(replication.prefix), slave)
             values: dict[str, Any] = {
@@ -80,8 +83,20 @@ def add(
         gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.answer(looked)
         past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
         past = past if visitor.sees_values else hidden.past(past)
-        slave_row = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
+        known, now = gathered.known.slave(replication.prefix, slave), gathered.moment(datetime.now(UTC))
+        slave_row = row(replication, slave, known, now, beside(gathered, replication, slave, looked))
         return JSONResponse(as_data.whole_slave(gathered, slave_row, looked, past), headers=HEADERS)
+
+
+def beside(gathered: Gathered, replication: Replication, slave: str, looked: LastAnswer[SlaveData]) -> Beside:
+    """What is known of a slave beside Redis's content, with what its database has just said."""
+    checkpoint = looked.seen.checkpoint if looked.seen else None
+    return replace(
+        gathered.beside(replication.prefix, slave),
+        checkpoint=checkpoint,
+        answered=looked.at,
+        unanswered=looked.trouble,
+    )
 
 
 def former(replication: Replication, known: KnownSlave, looked: LastAnswer[SlaveData], past: Past) -> frozenset[str]:

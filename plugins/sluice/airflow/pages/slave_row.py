@@ -1,14 +1,21 @@
-"""Derives state, sentence and messages of a slave from its status in Redis and its configuration. Pure."""
+"""Derives state, sentence and messages of a slave from all that is known of it. Pure.
 
+That is its configuration, its status in Redis, its CHECKPOINT, and the runs of Airflow about it. Pages, data, metrics
+and notices take what they say of a slave from here.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import IntEnum
 
+from sluice.airflow.pages.message import Level, Message
+from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
 from sluice.config import Replication
-from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE
+from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration, listed
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import outage, under_way
 from sluice.model.joining import remaining, what_loads
 from sluice.model.names import Prefix, TableName
@@ -17,7 +24,11 @@ from sluice.model.sample import Sample
 from sluice.model.slave_state import APPLYING, SlaveState
 from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import REDO
+from sluice.operate import api
+from sluice.operate.open_runs import NOT_ASKED, Airflow
 
+UNKNOWN = "UNKNOWN"
+"""The word for a state that nobody says."""
 SILENT_SECONDS = 30.0
 """An apply that holds the lease without a new status for this time is stuck."""
 REASONS_SHOWN = 5
@@ -26,39 +37,14 @@ _ON_ERROR = {"stop": "stop the slave", "isolate": "leave out the table alone"}
 """The effect of a conflict, by `on_error`."""
 
 
-class Level(IntEnum):
-    """How urgently a person is needed."""
-
-    OK = 0
-    WARNING = 1
-    CRITICAL = 2
-
-    @property
-    def word(self) -> str:
-        return ("fine", "warning", "critical")[self]
-
-
-@dataclass(frozen=True)
-class Message:
-    """A finding for a person, with its remedy."""
-
-    text: str
-    level: Level
-    remedy: str = ""
-    """The action of the monitor that helps, see `sluice.operate.actions`; empty if none does."""
-    table: str = ""
-    """The tables of the action, if it is for some: their names, one a line."""
-    lasting: str = ""
-    """Key of a cause that lasts until it is mended and has one notice; empty if another notice covers it."""
-
-
 @dataclass(frozen=True)
 class SlaveRow:
     """A slave in overview, pages and metrics."""
 
     prefix: str
     slave: str
-    state: SlaveState
+    state: SlaveState | None
+    """None: neither Redis nor its database says it."""
     sentence: str
     """What it does now."""
     messages: tuple[Message, ...]
@@ -96,11 +82,20 @@ class SlaveRow:
     closures: tuple[str, ...]
     connection: str
     """`connected` to both databases, `stalled` if one of them does not answer, else `not connected`."""
+    asked: bool = False
+    """Whether a run waits for a person's answer about it."""
+    store: str = ""
+    """What is wrong with Redis: nothing that needs it is advised."""
 
     @property
     def level(self) -> Level:
         """The level of its worst message."""
         return max((message.level for message in self.messages), default=Level.OK)
+
+    @property
+    def word(self) -> str:
+        """The state in a word."""
+        return UNKNOWN if self.state is None else str(self.state)
 
     @property
     def pair(self) -> str:
@@ -115,12 +110,14 @@ class SlaveRow:
         """Whether an action of the monitor can do something about the slave as it is."""
         state, updating = self.state, self.state in (SlaveState.INITIAL, SlaveState.TRANSITION) or bool(self.loading)
         follows = state in APPLYING or state is SlaveState.INITIAL
+        known = self.state is not None and not self.store
         useful = {
+            "initiate": known,
             "cancel": updating,
-            "approve": updating or self.different > 0,
+            "approve": self.asked,
             "hold": follows,
             "open": any(closure.startswith(f"{ADMIN} (") for closure in self.closures),
-            "restart": follows or state is SlaveState.UNCONFIGURED,
+            "restart": follows and known,
             "verify": state is SlaveState.NORMAL,
             "repair": state is SlaveState.NORMAL,
             "rejects": bool(self.rejects),
@@ -131,11 +128,14 @@ class SlaveRow:
         return useful.get(action, True)
 
 
-def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) -> SlaveRow:
+def row(replication: Replication, slave: str, known: KnownSlave, now: datetime, beside: Beside = ALONE) -> SlaveRow:
     """`now`: with a time zone."""
+    known = completed(known, beside)
     status, thresholds = known.status, replication.monitor
-    state, as_of = state_of(known), moment(status.get("current_as_of"))
+    state, as_of = state_of(known, beside), moment(status.get("current_as_of"))
     follows = state in APPLYING and as_of is not None
+    if as_of is None and beside.checkpoint is not None and beside.checkpoint.position is not None:
+        as_of = moment(beside.checkpoint.position.time)
     lag = max(0.0, (now - as_of).total_seconds()) if follows and as_of is not None else None
     lag_level = Level.OK
     if lag is not None and state is SlaveState.NORMAL:
@@ -146,7 +146,7 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         prefix=str(replication.prefix),
         slave=slave,
         state=state,
-        sentence=sentence(state, known, lag),
+        sentence=sentence(state, known, lag, beside),
         messages=(),
         as_of=as_of,
         lag=lag,
@@ -168,8 +168,25 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
         closures=tuple(str(closure) for closure in known.closures),
         connection=connection_of(known) if applying else "not connected",
+        asked=any(run.question is not None for run in beside.runs),
+        store=beside.store,
     )
-    return SlaveRow(**{**vars(slave_row), "messages": tuple(messages(replication, slave_row, known, now))})
+    return replace(slave_row, messages=tuple(messages(replication, slave_row, known, now, beside)))
+
+
+def completed(known: KnownSlave, beside: Beside) -> KnownSlave:
+    """Redis's content with what it lacks and CHECKPOINT has: a person's closure, and tables that are not ready."""
+    checkpoint = beside.checkpoint
+    if checkpoint is None:
+        return known
+    if checkpoint.closed and not any(closure.name == ADMIN for closure in known.closures):
+        known = replace(known, closures=[*known.closures, Closure(**json.loads(checkpoint.closed))])
+    if known.status.get("state"):
+        return known
+    not_ready = {str(table): checkpoint.tables.explain(table) for table in checkpoint.tables}
+    loading = [str(table) for table in checkpoint.tables.loading]
+    status: ApplyStatus = {**known.status, "message": checkpoint.message, "not_ready": not_ready, "loading": loading}
+    return replace(known, status=status)
 
 
 def connection_of(known: KnownSlave) -> str:
@@ -177,20 +194,26 @@ def connection_of(known: KnownSlave) -> str:
     return "stalled" if outage(known.status) else "connected"
 
 
-def state_of(known: KnownSlave) -> SlaveState:
-    """The state in Redis; INITIAL while an initial update holds the apply back, which still reports the former
-    state."""
+def state_of(known: KnownSlave, beside: Beside = ALONE) -> SlaveState | None:
+    """The state. An apply that runs says it; otherwise CHECKPOINT does; or Redis, if the database never answered.
+    INITIAL while an initial update holds the apply back, which still reports the former state. None: nobody says it."""
     try:
-        state = SlaveState(str(known.status.get("state")))
+        state: SlaveState | None = SlaveState(str(known.status.get("state")))
     except ValueError:
-        state = SlaveState.UNCONFIGURED
+        state = None
+    if beside.answered and (state is None or known.holder is None):
+        state = beside.checkpoint.state if beside.checkpoint else SlaveState.UNCONFIGURED
     loading = any(closure.name == INITIAL_UPDATE for closure in known.closures)
     return SlaveState.INITIAL if loading and state is not SlaveState.TRANSITION else state
 
 
-def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
+def sentence(state: SlaveState | None, known: KnownSlave, lag: float | None, beside: Beside = ALONE) -> str:
     """What the slave does now, without a full stop."""
     activity, message = str(known.status.get("activity") or ""), str(known.status.get("message") or "")
+    if asking := next((run.question for run in beside.runs if run.question is not None), None):
+        return f"Waits for an answer: {asking.subject}"
+    if state is None:
+        return "Its state is not known"
     if state is SlaveState.UNCONFIGURED:
         return "No initial update has begun yet"
     if stopped := [closure for closure in known.closures if closure.name == ERROR]:
@@ -202,7 +225,7 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
     if state in (SlaveState.INITIAL, SlaveState.SWITCHING, SlaveState.MASTER):
         return message or f"The slave is {state}"
     if known.holder is None:
-        return "No apply runs"
+        return "Whether its apply runs is not known" if beside.store else "No apply runs"
     if activity.startswith("waiting"):
         return activity[:1].upper() + activity[1:]
     if work := under_way(known.status):
@@ -219,17 +242,24 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
     return "Follows its master" if lag is not None else "Runs"
 
 
-def messages(replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
+def messages(
+    replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside = ALONE
+) -> list[Message]:
     """The slave's findings, worst first."""
-    all_messages = [*_of_apply(one, known, now), *_of_data(replication, one, known)]
-    return sorted(all_messages, key=lambda message: -message.level)
+    found = [*_of_apply(one, known, now, beside), *_of_data(replication, one, known)]
+    shown = " ".join(message.text for message in found if message.level is Level.CRITICAL)
+    found += of_runs(beside.runs, beside.airflow, now, shown)
+    return sorted(found, key=lambda message: -message.level)
 
 
-def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
+def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -> list[Message]:
     messages = []
+    asks = any(run.dag == api.UPDATE and run.question is not None for run in beside.runs)
     for closure in known.closures:
         if closure.name == ERROR:
             messages.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
+        elif closure.by == APPROVAL and asks:
+            continue  # the run's question says it
         elif closure.by == APPROVAL:
             text = f"The initial update waits for a person's answer: {closure.reason}"
             messages.append(Message(text, Level.WARNING, "approve"))
@@ -243,11 +273,24 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
         text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
         messages.append(Message(text, Level.CRITICAL, "initiate"))
     elif one.state is SlaveState.UNCONFIGURED:
-        messages.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
-    elif one.state in APPLYING and not one.applying and not gate_closed:
-        since = f" since {clock(one.last_status)} UTC" if one.last_status else ""
-        messages.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply"))
-    if one.applying and one.last_status and (silent := (now - one.last_status).total_seconds()) > SILENT_SECONDS:
+        if not any(run.dag == api.UPDATE for run in beside.runs):
+            messages.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
+    elif one.state in APPLYING and not one.applying and not gate_closed and not beside.store:
+        messages.append(no_apply(beside, one.last_status, now))
+    elif one.state in (SlaveState.INITIAL, SlaveState.TRANSITION) and _abandoned(beside):
+        text = f"The slave is in {one.state}, and no run of initial_update loads it: it was deleted or lost."
+        messages.append(Message(f"{text} Start an initial update.", Level.CRITICAL, "initiate"))
+    if one.state is None:
+        why = beside.unanswered or "It was not asked yet."
+        text = f"Nobody says what the slave is: not Redis, and not its database. {why}"
+        messages.append(Message(text, Level.WARNING))
+    elif beside.unanswered and known.says_too_little:
+        as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
+        messages.append(Message(f"Its database does not answer: {beside.unanswered}{as_of}", Level.WARNING))
+    silent = (now - one.last_status).total_seconds() if one.last_status else 0.0
+    if beside.store:
+        messages.append(Message(f"What its apply does is not known: {beside.store}", Level.WARNING))
+    elif one.applying and silent > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
         messages.append(Message(text, Level.WARNING, "restart"))
     activity = str(known.status.get("activity") or "")
@@ -293,9 +336,20 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     return messages
 
 
-def master_messages(replication: Replication, known: KnownMaster, now: datetime) -> list[Message]:
+def _abandoned(beside: Beside) -> bool:
+    """Whether Airflow has no run that loads the slave, and nothing says why one failed."""
+    asked = beside.airflow.known and not beside.airflow.trouble
+    return asked and not any(run.dag == api.UPDATE for run in beside.runs)
+
+
+def master_messages(
+    replication: Replication, known: KnownMaster, now: datetime, airflow: Airflow = NOT_ASKED
+) -> list[Message]:
     """The master's findings, worst first. `now`: with a time zone."""
-    messages = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
+    prefix = str(replication.prefix)
+    runs = [run for run in airflow.runs if run.prefix == prefix]
+    messages = [*of_failover(runs, now), *of_runs(airflow.of_master(prefix), airflow, now)]
+    messages += [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
     messages += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
         messages.append(Message(known.items.warning, Level.WARNING))

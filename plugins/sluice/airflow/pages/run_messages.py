@@ -1,0 +1,273 @@
+"""What the runs of Airflow mean for a slave, a master, or all of them, as messages for a person. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice.airflow.pages.message import Level, Message
+from sluice.counted import counted, duration
+from sluice.model.checkpoint import Checkpoint
+from sluice.operate import api
+from sluice.operate.open_runs import FAILED, NOT_ASKED, QUEUED, RETRIED, WAITING, Airflow, Run, Task
+
+APPLY_TASK = "apply"
+SCHEDULER_SECONDS = 60.0
+"""A scheduler that was not seen for this time is down."""
+QUEUE_SECONDS = 30.0
+"""A run or an apply that waits in the queue for longer is told."""
+LONG_QUEUE = 200
+"""Tasks in Airflow's queue that delay what a person starts."""
+NAMES: Mapping[str, str] = {
+    api.UPDATE: "The initial update",
+    api.APPLY: "The apply",
+    api.RESYNC: "The comparison with the master",
+    api.FAILOVER: "The failover",
+    api.GATE: "The change of the gate",
+    api.REJECTS: "The settlement of rejects",
+    api.REMOVE: "The removal of the first transaction",
+    api.RECONCILE: "The reconciliation of the tables",
+    api.INSTALL: "The installation of the resources",
+    api.UNINSTALL: "The removal of the resources",
+    api.BROADCAST: "The query of all databases",
+    "capture_redo": "The capture of the redo logs",
+    "housekeeping": "Housekeeping",
+}
+"""What a run of each DAG is, as the subject of a sentence."""
+AGAIN: Mapping[str, str] = {
+    api.UPDATE: "initiate",
+    api.RESYNC: "verify",
+    api.FAILOVER: "failover",
+    api.REJECTS: "rejects",
+    api.REMOVE: "remove_first",
+    api.RECONCILE: "reconcile",
+    api.INSTALL: "install",
+    api.UNINSTALL: "uninstall",
+    api.BROADCAST: "broadcast",
+}
+"""The action that does again what failed."""
+SWITCH = "switch_over"
+"""The task of a failover that makes the slave the master; in a planned one the master refuses writes while it runs."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known of a slave beside Redis's content."""
+
+    runs: Sequence[Run] = ()
+    """Runs about it that are not over."""
+    airflow: Airflow = NOT_ASKED
+    checkpoint: Checkpoint | None = None
+    """The last answer of its database; None also if that has none."""
+    answered: datetime | None = None
+    """When its database answered; None: it never did, or was not asked, because Redis says enough."""
+    unanswered: str = ""
+    """Why there is no newer answer."""
+    store: str = ""
+    """What is wrong with Redis."""
+
+
+ALONE = Beside()
+"""Nothing beside Redis's content."""
+
+
+def of_runs(runs: Iterable[Run], airflow: Airflow, now: datetime, shown: str = "") -> list[Message]:
+    """Messages about runs other than applies. `shown`: texts that are not repeated."""
+    messages: list[Message] = []
+    for run in runs:
+        if run.dag == api.APPLY:
+            continue
+        if run.question is not None:
+            messages.append(_question(run, now))
+        elif run.state == FAILED:
+            messages += _failed(run, now, shown)
+        else:
+            messages += _active(run, airflow, now)
+    return messages
+
+
+def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Message:
+    """Why no apply runs where one should, as Redis says, and what helps. No advice before the cause is known."""
+    since = f" since {_clock(last_status, now)} UTC" if last_status else ""
+    airflow = beside.airflow
+    if airflow.trouble:
+        return Message(f"No apply runs{since}, and Airflow says not why: {airflow.trouble}", Level.CRITICAL)
+    applies = [run for run in beside.runs if run.dag == api.APPLY]
+    active = next((run for run in applies if run.active), None)
+    task = active.task(APPLY_TASK) if active else None
+    state = task.state if task else ""
+    running = active is not None and state not in ("", RETRIED, *WAITING)
+    if api.APPLY in airflow.paused and not running:
+        text = f"No apply runs{since}: the DAG cdc_apply is paused in Airflow. Unpause it (Dags, cdc_apply, the switch "
+        text += "beside its name); " + ("its run then goes on." if active else "then start the apply here.")
+        return _message(active, text, Level.CRITICAL, "apply")
+    if active is None:
+        failed = next((run for run in reversed(applies) if run.state == FAILED), None)
+        reason = failed.failure.reason.rstrip(".") if failed and failed.failure else ""
+        text = f"No apply runs{since}: its run failed: {reason}. Mend that, then start it." if reason else ""
+        return Message(text or f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply")
+    began = (task.since if task else None) or active.since
+    waits = f" since {_clock(began, now)} UTC" if began else ""
+    if state == RETRIED:
+        reason = f": {task.reason}" if task and task.reason else "."
+        return _message(active, f"The apply has ended, and Airflow starts it again in a moment{reason}", Level.WARNING)
+    if running:
+        text = (
+            f"The task of the apply runs in Airflow{waits}, and does not hold its lease in Redis: it is starting, or "
+        )
+        return _message(active, f"{text}Redis has lost the lease, which the apply then takes again.", Level.WARNING)
+    queue = f", which has {counted(airflow.waiting, 'task')}" if airflow.waiting > 1 else ""
+    long = began is not None and (now - began).total_seconds() > QUEUE_SECONDS
+    text = f"The apply waits in Airflow's queue{waits}{queue}. Applies come first there: it needs no help."
+    if down := scheduler_down(airflow, now):
+        text = f"The apply waits in Airflow's queue{waits}. {down}"
+    return _message(active, text, Level.CRITICAL if long or down else Level.WARNING, "apply")
+
+
+def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetime) -> list[Message]:
+    """What concerns every replication, and applies of pairs that no file configures."""
+    messages: list[Message] = []
+    if airflow.trouble:
+        text = f"Airflow's runs are not known: {airflow.trouble} Questions and failures may be missing here."
+        messages.append(Message(text, Level.CRITICAL))
+    if down := scheduler_down(airflow, now):
+        messages.append(Message(down, Level.CRITICAL))
+    elif airflow.waiting >= LONG_QUEUE:
+        text = f"Airflow's queue has {counted(airflow.waiting, 'task')}: what a person starts may wait. Applies do not."
+        messages.append(Message(text, Level.WARNING))
+    for dag in sorted(airflow.paused):
+        text = f"The DAG {dag} is paused in Airflow: {PAUSED.get(dag, 'none of its runs begins or goes on')}."
+        messages.append(Message(text, Level.CRITICAL if dag == api.APPLY else Level.WARNING, dag=dag))
+    for run in airflow.not_configured(pairs):
+        pair = f"{run.prefix} → {', '.join(run.slaves)}"
+        since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+        text = (
+            f"{pair} is not configured, and its apply runs{since}: the file was removed, has mistakes, or names it "
+            "otherwise now. Put the file back; or end the apply: mark its run as failed in Airflow. Start nothing for "
+            "the same database before."
+        )
+        messages.append(Message(text, Level.CRITICAL, dag=run.dag, run=run.id))
+    return sorted([*messages, *of_runs(airflow.of_all, airflow, now)], key=lambda one: -one.level)
+
+
+PAUSED = {
+    api.APPLY: "an apply that ends is not started again",
+    api.RESYNC: "nothing is compared any more",
+    "housekeeping": "ITEMS is not purged, and nobody is told of faults",
+}
+
+
+def of_failover(runs: Iterable[Run], now: datetime) -> list[Message]:
+    """For the master: a failover that makes it refuse writes."""
+    return [_phase(run, now) for run in runs if run.dag == api.FAILOVER and run.active and _guarded(run)]
+
+
+def scheduler_down(airflow: Airflow, now: datetime) -> str:
+    """A sentence about a scheduler that does not run; empty if one does, or nobody asked."""
+    if not airflow.known or airflow.trouble:
+        return ""
+    if airflow.scheduler is None:
+        return "Airflow's scheduler has not been seen yet: no run begins or goes on."
+    if (silent := (now - airflow.scheduler).total_seconds()) <= SCHEDULER_SECONDS:
+        return ""
+    return f"Airflow's scheduler has not been seen for {duration(silent)}: no run begins or goes on until it is back."
+
+
+def _message(run: Run | None, text: str, level: Level, lasting: str = "") -> Message:
+    """A message about a run."""
+    return Message(text, level, lasting=lasting, dag=run.dag if run else "", run=run.id if run else "")
+
+
+def _question(run: Run, now: datetime) -> Message:
+    assert run.question is not None
+    since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+    return Message(
+        f"{NAMES[run.dag]} waits for a person's answer{since}: {run.question.subject}",
+        Level.WARNING,
+        "approve",
+        dag=run.dag,
+        run=run.id,
+        question=run.question.id,
+        details=run.question.body,
+    )
+
+
+def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
+    failure = run.failure
+    reason = failure.reason if failure else ""
+    # Without a reason a person marked it as failed, and the slave's state says what came of it.
+    begun = " ".join(reason.split())[:80] or ("is INCONSISTENT" if run.dag == api.UPDATE else "")
+    if begun and begun in " ".join(shown.split()):
+        return []
+    where = f" in its task {failure.name}" if failure else ""
+    at = f" at {_clock(run.since, now)} UTC" if run.since else ""
+    action = f" ({run.action})" if run.action else ""
+    text = f"{NAMES[run.dag]}{action} failed{at}{where}: {reason or 'the log of that task says why'}"
+    remedy, tables = AGAIN.get(run.dag, ""), "\n".join(run.tables)
+    if run.dag == api.GATE:
+        remedy = "hold" if run.action == "close" else "open"
+    elif run.dag == api.UPDATE and run.tables:
+        remedy = "reload"
+    elif run.dag == api.RESYNC and run.action == "repair":
+        remedy = "repair"
+    return [Message(text, Level.CRITICAL, remedy, tables, dag=run.dag, run=run.id, failed=True)]
+
+
+def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
+    since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+    if run.dag in airflow.paused:
+        text = f"{NAMES[run.dag]} does not go on{since}: the DAG {run.dag} is paused in Airflow. Unpause it there."
+        return [_message(run, text, Level.CRITICAL)]
+    tried = next((task for task in run.tasks if task.state == RETRIED), None)
+    if tried is not None:
+        reason = f": {tried.reason}" if tried.reason else "."
+        guarded = run.dag == api.FAILOVER and _guarded(run)
+        text = f"{NAMES[run.dag]} tries its task {tried.name} again{reason}"
+        text += " The master refuses writes meanwhile." if guarded else ""
+        return [_message(run, text, Level.CRITICAL if guarded else Level.WARNING)]
+    waits = run.state == QUEUED or (bool(run.tasks) and all(_idle(task) for task in run.tasks))
+    if waits and run.since and (now - run.since).total_seconds() > QUEUE_SECONDS:
+        queue = f", which has {counted(airflow.waiting, 'task')}" if airflow.waiting > 1 else ""
+        text = f"{NAMES[run.dag]} waits in Airflow's queue{since}{queue}."
+        return [_message(run, text, Level.WARNING)]
+    if run.dag == api.FAILOVER and run.action != "check":
+        return [_phase(run, now)]
+    if run.dag in ("housekeeping", "capture_redo"):
+        return []
+    working = [task.name for task in run.tasks if not _idle(task) and task.state not in ENDED]
+    doing = f": {', '.join(dict.fromkeys(working))}" if working else ""
+    return [_message(run, f"{NAMES[run.dag]} runs{since}{doing}", Level.OK)]
+
+
+ENDED = ("success", "skipped", "failed", "upstream_failed", "removed")
+
+
+def _idle(task: Task) -> bool:
+    return task.state in ("", *WAITING)
+
+
+def _guarded(run: Run) -> bool:
+    """Whether the master refuses writes because of the failover, also while a killed task waits for its next try."""
+    switch = run.task(SWITCH)
+    return run.action == "planned" and switch is not None and not _idle(switch) and switch.state not in ENDED
+
+
+def _phase(run: Run, now: datetime) -> Message:
+    """How far a failover is."""
+    who = f"The failover ({run.action}) to {', '.join(run.slaves)}"
+    working = ", ".join(task.name for task in run.tasks if not _idle(task) and task.state not in ENDED)
+    step = f" Its step now: {working}." if working else ""
+    switch = run.task(SWITCH)
+    since = f" since {_clock(switch.since, now)} UTC" if switch and switch.since else ""
+    if _guarded(run):
+        return _message(run, f"{who} is under way: the master refuses writes{since}.{step}", Level.CRITICAL)
+    if switch is not None and switch.state == "success":
+        return _message(run, f"{who}: the slave is the master{since}, and is being completed.{step}", Level.WARNING)
+    return _message(run, f"{who} is under way. The master takes writes.{step}", Level.WARNING)
+
+
+def _clock(time: datetime | None, now: datetime) -> str:
+    """The time of day in UTC, with the date unless it is today."""
+    if time is None:
+        return "–"
+    text = time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return text.removeprefix(f"{now.astimezone(UTC).date()} ")
