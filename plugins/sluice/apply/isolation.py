@@ -16,6 +16,7 @@ from sluice.apply.transaction import CannotReplay
 from sluice.apply.transformed_tables import ColumnRenamed
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing, TableForbidden
+from sluice.database.rows import TableRefused
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.foreign_key import ForeignKey
@@ -43,6 +44,7 @@ OF_ONE_TABLE = (
     | TransformationInvalid
     | ColumnRenamed
     | ChangeTooLarge
+    | TableRefused
 )
 
 
@@ -99,7 +101,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    by_default = ISOLATE if of_definition or isinstance(failure, ChangeTooLarge) else STOP
+    by_default = ISOLATE if of_definition or isinstance(failure, ChangeTooLarge | TableRefused) else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:
         raise failure

@@ -9,7 +9,7 @@ from typing import Protocol
 from sluice.database.digests import ComparedTable, Texts
 from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
-from sluice.errors import Transient
+from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import Prefix, TableName
@@ -31,6 +31,14 @@ class TableGone(Transient):
             "reconcile_tables and start a new initial update."
         )
         self.table = shape.table
+
+
+class TableRefused(Terminal):
+    """One table cannot be read or written, for a reason of its own: all others can."""
+
+    def __init__(self, table: TableName, text: str):
+        super().__init__(text)
+        self.table = table
 
 
 class TableChanged(Transient):

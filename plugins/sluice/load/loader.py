@@ -21,10 +21,10 @@ from datetime import datetime, timedelta
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.conflicts import Conflict, ValueUnfit
 from sluice.database.control import Claim
-from sluice.database.errors import StatementFailed, UndefinedTable, UniqueViolation
+from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
-from sluice.database.rows import BlockRead, KeyOrder, RowStream
+from sluice.database.rows import BlockRead, KeyOrder, RowStream, TableRefused
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import block_sizing, outdated_constraints, read_modes
@@ -34,7 +34,6 @@ from sluice.load.read_modes import BlockYielded, SnapshotLost
 from sluice.load.update import Update
 from sluice.load.worker import (
     REST_SECONDS,
-    SLAVE_NOT_READY,
     BlockOvertaken,
     BlockWorker,
     LoadReport,
@@ -45,6 +44,7 @@ from sluice.model.blocks import Block, BlockState, Key
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
+from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
 from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
@@ -56,14 +56,15 @@ LONGEST_IDLE_SECONDS = 0.5
 """The pauses of a loader that finds no block, at first and at most."""
 
 
-class NeverFits(Terminal):
+class NeverFits(TableRefused):
     """A block does not fit, although the apply is past the point where that was noticed."""
 
     def __init__(self, update: Update, reason: SlaveNotReady):
         super().__init__(
+            reason.table,
             f"{update}: {reason}. The apply is past that point and did not mend it. If the table was dropped, "
             "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
-            "table. Then cancel this initial update and start a new one."
+            "table. Then load the table again.",
         )
 
 
@@ -124,7 +125,8 @@ class Loader(BlockWorker):
                 )
                 if claim is None:
                     return None
-                block = self._cut(claim)
+                with self._refusing(claim.block.table):
+                    block = self._cut(claim)
                 if not store.begin(claim.block, block.hi, self.loader):
                     return None
                 self._begun(claim.block, block.hi)
@@ -167,15 +169,13 @@ class Loader(BlockWorker):
             seconds = block_sizing.rest_seconds(block.tries)
             self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
             log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
-        except Conflict as refused:
-            self._leave_out(block.table, refused)
 
-    def _leave_out(self, table: TableName, refused: Terminal) -> None:
-        """Ends the load of a table of which the slave refuses a row: it is inconsistent, and all others are loaded.
-        Raises `refused` where `on_error` says `stop`, or the update loads nothing else."""
+    def _leave_out(self, refused: TableRefused) -> None:
+        """Ends the load of one table: it is inconsistent, and all others are loaded. Raises its error where `on_error`
+        says `stop`, or the update loads nothing else."""
+        table, failure = refused.table, refused.__cause__ if isinstance(refused.__cause__, Terminal) else refused
         if not self.update.may_leave_out([table]):
-            raise refused
-        self._give_back()
+            raise failure
         self._open_control()
         control = self._linked(self._control)
         with control.transaction():
@@ -186,9 +186,10 @@ class Loader(BlockWorker):
             vendor_at(self.update).load_locks.no_claims(control, self.update.prefix, self.update.slave.name)
             blocks = self._blocks(control)
             if blocks.map().tables.keys() <= {table}:
-                raise refused
-            checkpoints.put_tables(states.leave_out({table: (refused.finding or str(refused)).rstrip(".")}))
+                raise failure
+            checkpoints.put_tables(states.leave_out({table: (failure.finding or str(failure)).rstrip(".")}))
             blocks.delete(table)
+        self._orders.pop(table, None)
         log.warning("%s: %s is left out, all others are loaded: %s", self.update, table, refused)
 
     def _copy(self, block: Block) -> None:
@@ -198,6 +199,7 @@ class Loader(BlockWorker):
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         with self._fitting(block.table), slave.transaction():
             with (
+                self._refusing(block.table),
                 read_modes.reading(update, master, order.shape, block) as read,
                 self._fitting(block.table),
             ):
@@ -214,8 +216,7 @@ class Loader(BlockWorker):
                 )
                 stream = of_master.rows.stream(master, query, writer.row_format, read.end if read.locked else None)
                 pieces = Pieces(self._passing(stream, read, writer), self._beat(block))
-                with self._refusals(block.table):
-                    rows = writer.write(slave, pieces)
+                rows = writer.write(slave, pieces)
             of_master.changes.secure(master, update.prefix, update.replication.master.schema, read.marker)
             self._passed(read.marker, pieces.bytes)
             if not self._blocks(slave).store(block, self.loader, read.marker, rows, pieces.bytes):
@@ -228,16 +229,16 @@ class Loader(BlockWorker):
         self._waiting_since.pop(block.table, None)
 
     @contextmanager
-    def _refusals(self, table: TableName) -> Iterator[None]:
-        """Raises `ValueUnfit` where the slave refuses a row for a reason that no apply mends."""
+    def _refusing(self, table: TableName) -> Iterator[None]:
+        """Raises `TableRefused` where the master does not let `table` be read, or the slave refuses a row of it for a
+        reason that no apply mends."""
         try:
             yield
-        except SLAVE_NOT_READY:
-            raise
-        except StatementFailed as error:
-            if error.place != self.update.slave_info.place:
-                raise
-            raise ValueUnfit(table, error.reason or str(error)) from error
+        except (Conflict, DatabaseRefused, StatementFailed, TransformationInvalid, RowNotTransformed) as error:
+            failure: Terminal = error
+            if isinstance(error, StatementFailed) and error.place == self.update.slave_info.place:
+                failure = ValueUnfit(table, error.reason or str(error))
+            raise TableRefused(table, str(failure)) from failure
 
     # -- hooks of a loader for several slaves (`sluice.load.shared_load`)
 
@@ -292,7 +293,7 @@ class Loader(BlockWorker):
             log.warning("%s: %s", self.update, outage)
             return
         if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
-            self._leave_out(table, NeverFits(self.update, reason))
+            self._leave_out(NeverFits(self.update, reason))
 
     def _expect_own_snapshot(self, reason: SlaveNotReady) -> None:
         """Raises `SnapshotLost` where all blocks are read in one snapshot: the apply, which might help, waits then."""

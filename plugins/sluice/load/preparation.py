@@ -20,6 +20,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.definitions import DefinitionStore
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
+from sluice.database.rows import TableRefused
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator
@@ -138,7 +139,10 @@ class Preparation:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
             if not problems and self.update.transformation(definition.table) is None:
                 # Values of a transformed table are checked by the load, after the transformation.
-                unfit = self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
+                try:
+                    unfit = self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
+                except TableRefused as refused:
+                    unfit = [str(refused)]
                 if unfit and definition.table not in uncreatable:
                     uncreatable[definition.table] = "; ".join(unfit)
         problems += [

@@ -27,6 +27,7 @@ from sluice.database.errors import (
     UniqueViolation,
 )
 from sluice.database.placed import vendor_at
+from sluice.database.rows import TableRefused
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.load.load_ownership import expect_loading
@@ -167,6 +168,9 @@ class BlockWorker(ABC):
                 self._rest(reason)
             except JobOver:
                 raise
+            except TableRefused as refused:
+                self._give_back()
+                self._leave_out(refused)
             except BlockOvertaken as reason:
                 self._give_back()
                 log.info("%s: %s", self.target, reason)
@@ -215,6 +219,10 @@ class BlockWorker(ABC):
     @abstractmethod
     def _rest(self, reason: SlaveNotReady) -> None:
         """Leaves a table alone for a moment."""
+
+    def _leave_out(self, refused: TableRefused) -> None:
+        """Ends the load of one table, where all others may go on without it; raises its error otherwise."""
+        raise refused
 
     # -- what all of them do
 

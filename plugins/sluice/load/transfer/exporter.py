@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from sluice.database.registry import vendor_of
-from sluice.database.rows import RowFormat
-from sluice.errors import SluiceError, Terminal
+from sluice.database.rows import RowFormat, TableRefused
+from sluice.errors import SluiceError
 from sluice.load import read_modes
 from sluice.load.loader import Loader
 from sluice.load.transfer.transfer_folder import TransferFolder
@@ -45,22 +45,23 @@ def export_worker(
         worker.close()
 
 
-class GoneMeanwhile(Terminal):
+class GoneMeanwhile(TableRefused):
     """A table was dropped or renamed on the master while it was exported."""
 
     def __init__(self, update: Update, table: TableName):
         super().__init__(
+            table,
             f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave "
-            "learns of that only after the transfer. Start a new initial update."
+            "learns of that only after the transfer. Then load the table again, if it is still there.",
         )
 
 
-class KeyChanged(Terminal):
+class KeyChanged(TableRefused):
     """The key of a table is another one than that its blocks are ranges of."""
 
     def __init__(self, update: Update, table: TableName):
         super().__init__(
-            f"{update}: the key of {table} changed on the master while it was exported. Start a new initial update."
+            table, f"{update}: the key of {table} changed on the master while it was exported. Load the table again."
         )
 
 
@@ -81,7 +82,8 @@ class _Exporter(Loader):
         self._open()
         catalog = vendor_of(self.update.master_info.vendor).rows
         if catalog.shape(self._linked(self._master), reason.table) is None:
-            raise GoneMeanwhile(self.update, reason.table)
+            self._leave_out(GoneMeanwhile(self.update, reason.table))
+            return
         log.info("%s: %s", self.update, reason)
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
@@ -90,7 +92,7 @@ class _Exporter(Loader):
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
         vendor = vendor_of(update.master_info.vendor)
         name = file_name(BLOCK_PRIORITY, time.time_ns())
-        with read_modes.reading(update, master, order.shape, block) as read:
+        with self._refusing(block.table), read_modes.reading(update, master, order.shape, block) as read:
             if read.shape.key != order.shape.key:
                 raise self._key_changed(block.table)
             columns, transform = read.shape.replicated, self._transforms.of(read.shape, master)

@@ -7,7 +7,7 @@ each slave in a transaction of its own. From then on no slave depends on the oth
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
@@ -59,34 +59,42 @@ def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]
     Logs why another one has not.
     """
     tables = sorted({block.table for block in blocks})
+    with on_slave(first) as slave:
+        states = CheckpointStore.of(first, slave).configured().tables
+    left_out = {table: states.reasons.get(table, "") for table in states if table not in tables}
     addressees = []
     for update in updates:
         try:
             other = [str(table) for table in tables if update.transformation(table) != first.transformation(table)]
             if other:
                 raise OtherRows(update, other)
-            adopt(update, blocks)
+            adopt(update, blocks, left_out)
             addressees.append(addressed(update, tables))
         except SluiceError as error:
             log.error("%s: the folder will not be for this slave: %s", update, error)
     return addressees
 
 
-def adopt(update: Update, blocks: Sequence[Block]) -> None:
+def adopt(update: Update, blocks: Sequence[Block], left_out: Mapping[TableName, str]) -> None:
     """Replaces the slave's begun blocks by the exported `blocks`; does nothing where that was done.
 
+    `left_out`: tables that could not be exported → why; they are inconsistent here, too.
     Raises `LoadEnded`, `OtherTables`, and errors of the session.
     """
     with on_slave(update) as slave, slave.transaction():
-        CheckpointStore.of(update, slave).read(lock=True)
+        checkpoints = CheckpointStore.of(update, slave)
+        checkpoints.read(lock=True)
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id or owner.state is not SlaveState.TRANSITION:
             raise LoadEnded.of(update, owner)
         own = BlockStore.of(update, slave).map().tables
         if not any(block.file is None for table in own.values() for block in table.blocks):
             return
-        if different := own.keys() ^ {block.table for block in blocks}:
+        refused = {table: why for table, why in left_out.items() if table in own}
+        if different := own.keys() ^ refused.keys() ^ {block.table for block in blocks}:
             raise OtherTables(update, sorted(map(str, different)))
+        if refused:
+            checkpoints.put_tables(checkpoints.configured().tables.leave_out(refused))
         store = BlockStore.of(update, slave)
         store.delete()
         store.adopt(blocks)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sluice import sql_files
+from sluice.database.rows import TableRefused
 from sluice.database.session import Session
-from sluice.errors import Terminal
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 
-WHERE_CALLED = "an index, check, statistics object, policy or partition key"
+WHERE_CALLED = "an index, check, statistics object, policy, partition key or domain"
 REMEDY = (
     "Drop what calls it, let an administrator own the function, or say allow_owner_code: true for the master if you "
     "trust this owner."
@@ -25,15 +25,15 @@ class Call(NamedTuple):
     owner: str
 
 
-class OwnerCode(Terminal):
+class OwnerCode(TableRefused):
     """A table is not read, because that could run a function of its owner."""
 
     def __init__(self, place: str, table: TableName, call: Call):
         super().__init__(
+            table,
             f"{place}: {table} is not read: {WHERE_CALLED} of it calls {call.function} of {call.owner}, which would "
-            f"run with the rights of this account. {REMEDY} Then load the table, if it was being loaded."
+            f"run with the rights of this account. {REMEDY} Then load the table, if it was being loaded.",
         )
-        self.table = table
 
 
 def calls(connection: Session, tables: Sequence[TableName]) -> list[Call]:
