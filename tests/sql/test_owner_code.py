@@ -12,6 +12,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digester, row_selection, row_source, sessions
 from sluice.vendors.postgres.connection import PostgresSession
+from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.owner_code import OwnerCode
 from tests.sql.intruder import RUNS_TEXT, Intruder, intruding
 from tests.sql.master import wanted
@@ -207,7 +208,23 @@ def _condition(session: PostgresSession, shape: TableShape) -> None:
     row_selection.check(session, row_source.key_order(session, shape), "n > 0", "here")
 
 
-READERS: tuple[Callable[[PostgresSession, TableShape], None], ...] = (_block, _digest, _condition)
+def _bound(session: PostgresSession, shape: TableShape) -> None:
+    row_source.key_order(session, shape).next_bound(session, ("0",), None, 1)
+
+
+def _places(session: PostgresSession, shape: TableShape) -> None:
+    """As the apply finds the block of a changed row."""
+    locate(session, shape, [("0",)], [("1",)])
+
+
+def _chosen_key(session: PostgresSession, shape: TableShape) -> None:
+    row_selection.key_of(session, shape, "1")
+    row_selection.in_order(session, shape, [("1",), ("0",)])
+
+
+READERS: tuple[Callable[[PostgresSession, TableShape], None], ...] = (
+    _block, _digest, _condition, _bound, _places, _chosen_key,
+)  # fmt: skip
 
 
 @contextmanager
@@ -226,7 +243,9 @@ def _reader(intruder: Intruder, *, trusts_owners: bool) -> Iterator[PostgresSess
     ("ALTER TABLE app.mine ADD CHECK (n > app.constant(1) OR n IS NULL)", r"app\.constant\(integer\)"),
     ("CREATE INDEX planned ON app.mine_1 ((n + public.mapalgebra(1, 'SELECT 1 FROM app.say(''text'')')))",
      r"public\.mapalgebra\(integer,text\)"),
-], ids=["index", "check", "text"])  # fmt: skip
+    ("ALTER DOMAIN app.number ADD CHECK (app.boom())", r"app\.boom\(\)"),
+    ("ALTER DOMAIN app.base ADD CHECK (app.boom())", r"app\.boom\(\)"),
+], ids=["index", "check", "text", "domain", "domain below"])  # fmt: skip
 def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer, call: str, function: str
 ) -> None:
@@ -234,7 +253,9 @@ def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
     with intruding(database, postgres, event_triggers=False) as intruder:
         intruder.administrator.sql(RUNS_TEXT)
         intruder.run(
-            "CREATE TABLE app.mine (id int PRIMARY KEY, n int) PARTITION BY RANGE (id)",
+            "CREATE DOMAIN app.base AS int",
+            "CREATE DOMAIN app.number AS app.base",
+            "CREATE TABLE app.mine (id app.number PRIMARY KEY, n int) PARTITION BY RANGE (id)",
             "CREATE TABLE app.mine_1 PARTITION OF app.mine FOR VALUES FROM (0) TO (100)",
             "INSERT INTO app.mine VALUES (1, 2)",
         )

@@ -1,5 +1,6 @@
 -- Functions that PostgreSQL may run with the rights of this account when it only plans a query of replicated tables: those
--- that expressions of indexes, checks, statistics, partition keys and policies call.
+-- that expressions of indexes, checks, statistics, partition keys and policies call; and those that it runs when it reads
+-- the text of a key: checks of the domains in the types of indexed columns.
 -- Called by: the preflight; whatever reads rows of the master, before it does.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: quoted name of the table, signature of the function, its owner, quoted; none for functions of superusers and of
@@ -14,12 +15,31 @@ WITH RECURSIVE relations (root, oid) AS (
     UNION
     SELECT r.root, i.inhrelid FROM relations r JOIN pg_catalog.pg_inherits i ON i.inhparent = r.oid
     JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
+), types (root, oid) AS (
+    SELECT r.root, a.atttypid
+    FROM relations r
+    JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum = ANY (i.indkey::int2[])
+    UNION
+    SELECT t.root, part.oid
+    FROM types t
+    JOIN pg_catalog.pg_type y ON y.oid = t.oid AND y.oid >= 16384
+    CROSS JOIN LATERAL (
+        SELECT y.typbasetype
+        UNION ALL SELECT y.typelem
+        UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE y.oid IN (g.rngtypid, g.rngmultitypid)
+        UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+                  WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    ) AS part (oid)
+    WHERE part.oid <> 0
 ), expressions (root, classid, oid) AS (
     SELECT root, 'pg_catalog.pg_class'::pg_catalog.regclass, oid FROM relations
     UNION ALL SELECT r.root, 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
               FROM relations r JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
     UNION ALL SELECT r.root, 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
               FROM relations r JOIN pg_catalog.pg_constraint k ON k.conrelid = r.oid AND k.contype IN ('c', 'x')
+    UNION ALL SELECT t.root, 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
+              FROM types t JOIN pg_catalog.pg_constraint k ON k.contypid = t.oid AND k.contype = 'c'
     UNION ALL SELECT r.root, 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid
               FROM relations r JOIN pg_catalog.pg_statistic_ext s ON s.stxrelid = r.oid
     UNION ALL SELECT r.root, 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid

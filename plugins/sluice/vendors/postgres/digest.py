@@ -14,7 +14,7 @@ from typing import Any
 from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Compared, Method, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
-from sluice.model.shape import TableShape
+from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, native, quoted
@@ -77,12 +77,15 @@ class Digest:
 
     def values(self) -> list[str]:
         """An expression for each compared column."""
-        return [
-            f"t.{quoted(each.name)}"
-            if self.shape.column(each.name).type == each.type
-            else f"t.{quoted(each.name)}::{each.type}"
-            for each in self.columns
-        ]
+        return [self._value(self.shape.column(each.name), each.type) for each in self.columns]
+
+    @staticmethod
+    def _value(column: Column, compared: str) -> str:
+        name = f"t.{quoted(column.name)}"
+        if column.type == compared:
+            return name
+        # Not by a cast of a type of the database's own: its owner could have made it.
+        return f"{value_text(column.type, name) if '.' in column.type else name}::{compared}"
 
     def texts(self, names: Sequence[str]) -> list[str]:
         """The canonical texts of compared columns."""
@@ -95,8 +98,10 @@ class Digest:
 
     def as_compared(self, name: str, expression: str) -> str:
         """Converts a text of a change to the text in which the column is compared."""
-        wanted = self.columns[self._place(name)].type
-        return value_text(wanted, f"({expression}::{self.shape.column(name).type})::{wanted}")
+        wanted, own = self.columns[self._place(name)].type, self.shape.column(name).type
+        # Not as a value of a type of the database's own: its owner could have made checks and casts of it.
+        value = f"({expression})" if "." in own else f"({expression}::{own})"
+        return value_text(wanted, f"{value}::{wanted}")
 
     def row(self) -> str:
         if self.method is not Method.HASH:

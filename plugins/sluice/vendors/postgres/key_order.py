@@ -12,6 +12,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.source import owner_code
 
 _MODIFIERS = re.compile(r"\(.*?\)")
 
@@ -67,8 +68,9 @@ class KeyOrder:
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`.
 
-        Walks that many entries of the key's index. Raises psycopg's errors.
+        Walks that many entries of the key's index. Raises psycopg's errors, `OwnerCode`.
         """
+        owner_code.expect_none(connection, self.shape.table)
         texts = ", ".join(value_text(column.type, f"t.{quoted(column.name)}") for column in self.shape.key)
         result = connection.execute(
             f"SELECT {texts} FROM (SELECT {self.by} FROM {self.source} WHERE {self.within(lo, hi)} "
@@ -130,10 +132,11 @@ def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: 
     """For each key the place of its block in `TableBlocks.blocks`: how many `bounds` are at or below it.
 
     `bounds` as `TableBlocks.bounds` gives them, keys as canonical texts; both in the order of `shape.key`. To be asked
-    of the master: the slave, or Python, could order texts differently.
+    of the master: the slave, or Python, could order texts differently. Raises psycopg's errors, `OwnerCode`.
     """
     if not bounds or not keys:
         return [0] * len(keys)
+    owner_code.expect_none(connection, shape.table)
     names = [f"k{number}" for number in range(1, len(shape.key) + 1)]
     statement = sql_files.render(
         "postgres",

@@ -28,8 +28,9 @@ FETCHED_ROWS = 5_000
 def key_of(connection: Session, shape: TableShape, text: str) -> Key:
     """The canonical texts of a key that a user wrote: the value itself, or a JSON list with a value for each column.
 
-    Raises `SelectionInvalid`.
+    Raises `SelectionInvalid`, `OwnerCode`.
     """
+    owner_code.expect_none(connection, shape.table)
     names = ", ".join(f"{column.name} {column.type}" for column in shape.key)
     values: list[object] = [text]
     if len(shape.key) > 1:
@@ -115,9 +116,10 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
 
 
 def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
-    """`keys` in the order of the master."""
+    """`keys` in the order of the master. Raises `OwnerCode`."""
     if len(keys) < 2:
         return list(keys)
+    owner_code.expect_none(connection, shape.table)
     names = [f"k{number}" for number in range(1, len(shape.key) + 1)]
     pairs = list(zip(names, shape.key, strict=True))
     statement = sql_files.render(
