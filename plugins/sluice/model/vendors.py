@@ -25,7 +25,12 @@ class VendorEntry:
 
 VENDORS = {
     "postgres": VendorEntry(
-        "sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True, own_texts=True
+        "sluice.vendors.postgres.vendor:POSTGRES",
+        5432,
+        fails_over=True,
+        redis_checkpoint=True,
+        own_texts=True,
+        options=("require_auth",),
     ),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True, fold=str),
     "oracle": VendorEntry(

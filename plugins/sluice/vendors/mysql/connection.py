@@ -16,7 +16,7 @@ from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CLIENT, FIELD_TYPE
 from pymysql.converters import conversions
 
-from sluice.database.errors import Contended, DatabaseError, StatementFailed
+from sluice.database.errors import Contended, DatabaseError, ServerUnproved, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.common.session import OwnTransactions, Result, tls_context
@@ -66,6 +66,32 @@ class _Driver(Connection):
     """The driver's connection."""
 
     sending: Iterable[bytes | memoryview] | None = None
+    place = ""
+    proved = False
+    """Whether the server has shown by a certificate who it is."""
+    _logging_in = False
+
+    def _request_authentication(self) -> None:
+        self._logging_in = True
+        super()._request_authentication()  # type: ignore[misc]  # the stubs lack it
+        self._logging_in = False
+
+    def write_packet(self, payload: bytes) -> None:
+        """Sends no password that whoever listens there could read: only answers to the server's challenge.
+
+        Without a certificate, one that it encrypts is no better: the key is the listener's.
+        """
+        if self._logging_in and self.password and not self.proved:
+            password: bytes = self.password
+            asks_for_key = payload in (b"\x01", b"\x02") or bool(self.server_public_key)
+            if payload.rstrip(b"\0") == password or asks_for_key:
+                raise ServerUnproved(
+                    f"{self.place}: the server asks for the password itself, and has not proved who it is: nothing was "
+                    "sent. Let it use TLS with a certificate, and write sslmode verify-full or verify-ca and "
+                    "sslrootcert in the extras of the connection; or let the account use ed25519 or "
+                    "mysql_native_password."
+                )
+        super().write_packet(payload)
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
         self._result = None
@@ -295,6 +321,7 @@ def connect(
     del autocommit  # what is in no transaction() commits by itself
     try:
         driver = _Driver(
+            defer_connect=True,
             host=info.host,
             port=info.port,
             user=info.user,
@@ -310,6 +337,8 @@ def connect(
             max_allowed_packet=LARGEST,
             **_tls(info),
         )
+        driver.place, driver.proved = info.place, info.tls_mode.startswith("verify-")
+        driver.connect()
     except (pymysql.Error, OSError, RuntimeError) as error:
         raise converted(error, info.place) from None
     session = MySQLSession(driver, info, options)

@@ -314,9 +314,12 @@ def literal(value: str | int | None) -> str:
 def _driver_options(info: ConnectionInfo) -> dict[str, str]:
     """The options of the connection, with those for TLS.
 
-    The certificate authorities are those of Python, because the OpenSSL of the driver looks for them in other places.
+    A server that does not prove who it is gets no readable password, unless the connection says so. The certificate
+    authorities are those of Python, because the OpenSSL of the driver looks for them in other places.
     """
     options = {**info.options, "sslmode": info.tls_mode}
+    if not info.tls_mode.startswith("verify-") and "PGREQUIREAUTH" not in os.environ:
+        options.setdefault("require_auth", "!password")
     if info.tls_mode.startswith("verify-") and "sslrootcert" not in options:
         own = os.environ.get("PGSSLROOTCERT") or Path.home() / ".postgresql" / "root.crt"
         known = own if Path(own).exists() else ssl.get_default_verify_paths().cafile

@@ -210,6 +210,13 @@ _UNPROVED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Messages of libpq about a server that cannot be verified."""
+_UNREADABLE = re.compile("authentication method requirement .* failed", re.IGNORECASE)
+"""libpq's message about a server that asks for the password itself."""
+_ASKS_FOR_IT = (
+    "It asked for the password itself and has not proved who it is: nothing was sent. Let pg_hba.conf say "
+    "scram-sha-256, or prove the server by a certificate (sslmode verify-full); or, if you trust whoever listens "
+    "there, write require_auth: password in the extras of the connection."
+)
 _CHECK_TLS = (
     "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
     f"that authority as sslrootcert: in the extras of the Airflow connection; for {PROGRAM} add in the URL, "
@@ -223,6 +230,8 @@ def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
     # when it refuses a log-in, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
+    if _UNREADABLE.search(text):
+        return ServerUnproved, f"{place}: {_sentence(text)} {_ASKS_FOR_IT}"
     if _UNPROVED.search(text):
         return ServerUnproved, f"{place}: {_sentence(text)} {_CHECK_TLS}"
     if _REFUSALS.search(text):
