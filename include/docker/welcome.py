@@ -75,7 +75,7 @@ def main() -> int:
     address = f"http://{os.environ['SLUICE_LISTEN']}/sluice/"
     if example:
         say(f"{PREFIX} to {SLAVE} is {state(token)}." if loaded else "The load failed: its page says why.")
-    say(f"Sluice is at {address}, user admin, password {password}")
+    say(f"Sluice is at {address}, user admin. The password: docker compose exec api-server cat {PASSWORDS}")
     return 0 if loaded else 1
 
 

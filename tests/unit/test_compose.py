@@ -7,6 +7,7 @@ import re
 import shlex
 import ssl
 import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,29 @@ def test_no_secret_stands_in_the_file_or_in_an_environment() -> None:
     for secret in COMPOSE["secrets"].values():
         assert set(secret) == {"file"}
         assert secret["file"].startswith("${SLUICE_SECRETS:-./.secrets}/")
+
+
+@pytest.mark.long
+def test_airflow_writes_no_password_into_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It would write those that it makes itself."""
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    assert "logins.py" in " ".join(SERVICES["api-server"]["entrypoint"])
+    file = tmp_path / "passwords.json"
+    file.write_text('{"admin": "known"}')
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "admin:admin, anna:op,ben:viewer")
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(file))
+    for _ in range(2):
+        subprocess.run([sys.executable, ROOT / "include/docker/logins.py"], check=True)
+        SimpleAuthManager().init()
+    passwords = json.loads(file.read_text())
+    assert passwords["admin"] == "known" and set(passwords) == {"admin", "anna", "ben"}
+    assert file.stat().st_mode & 0o077 == 0
+    written = "".join(capfd.readouterr())
+    assert "Password for user" not in written
+    assert not [user for user, password in passwords.items() if password in written]
 
 
 def test_no_command_of_compose_needs_a_variable() -> None:
