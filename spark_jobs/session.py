@@ -345,6 +345,7 @@ def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Ite
     bytes."""
 
     def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import importlib
         import pickle
 
         import pyarrow as pa
@@ -352,7 +353,13 @@ def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Ite
         task = pickle.loads(pickled)  # noqa: S301  made by our own driver
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                result = pickle.dumps(task(number))
+                try:
+                    result = pickle.dumps(task(number))
+                except Exception as failure:
+                    # Spark writes it to its logs and shows it on its pages: without values of rows.
+                    text = importlib.import_module("sluice.log_texts").shown(failure)
+                    kind = type(type(failure).__name__, (Exception,), {"__module__": type(failure).__module__})
+                    raise kind(text).with_traceback(failure.__traceback__) from None
                 yield pa.RecordBatch.from_pydict(
                     {"number": pa.array([number], pa.int64()), "result": pa.array([result], pa.binary())}
                 )

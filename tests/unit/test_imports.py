@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
     "counted": 0,
     "configuration": 0,
     "errors": 0,
+    "log_texts": 0,
     "executor": 0,
     "exit_status": 0,
     "library": 0,

@@ -10,6 +10,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.airflow import state_paths
 from sluice.errors import Terminal, Transient
+from sluice.log_texts import shown
+from sluice.model.mask import without_values
 
 log = logging.getLogger("sluice.airflow")
 
@@ -44,17 +46,19 @@ def as_airflow(context: Context) -> Iterator[None]:
                 context, f"{error.strerror}: {place}. Make room there; the task is tried again until there is some."
             )
             raise AirflowException(SEE_ABOVE) from None
-        text = f"{type(error).__name__}: {error}"
-        _report(context, text)
+        _report(context, f"{type(error).__name__}: {shown(error)}", error)
         if context["ti"].try_number >= UNFORESEEN_TRIES:
-            raise AirflowFailException(SEE_ABOVE) from error
-        raise AirflowException(SEE_ABOVE) from error
+            raise AirflowFailException(SEE_ABOVE) from None
+        raise AirflowException(SEE_ABOVE) from None
 
 
-def _report(context: Context, text: str) -> None:
-    """Logs the reason above Airflow's lines about the exception, and pushes it to XCom."""
-    log.error("%s", text)
+def _report(context: Context, text: str, unforeseen: Exception | None = None) -> None:
+    """Logs the reason above Airflow's lines about the exception, and pushes it to XCom, both without values of rows.
+
+    Airflow itself would log the causes of its exception as they are.
+    """
+    log.error("%s", text, exc_info=unforeseen)
     try:
-        context["ti"].xcom_push(key=XCOM_KEY, value=text[:2000])
+        context["ti"].xcom_push(key=XCOM_KEY, value=without_values(text)[:2000])
     except Exception:  # the error itself matters more than its report
         return

@@ -11,6 +11,18 @@ HIDDEN = "•••"
 QUOTED = re.compile("“[^”]*(?:”|$)")
 """What `quoted_text` made, also where a message was cut."""
 _STRAIGHT = str.maketrans("“”", '""')
+_LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_FIRST = re.compile(rf"= {_LITERAL}(?!::)|{QUOTED.pattern}", re.DOTALL)
+"""A literal with a type is of a definition, as PostgreSQL writes it, in a statement for a person."""
+_VALUES = (
+    (re.compile(r"(\)=\().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
+    (re.compile(r"(row contains \().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
+    (
+        re.compile(r"(syntax for [^:]*: |value: |value |entry |literal: )(?:'.*'|\".*\")", re.DOTALL),
+        rf"\1{HIDDEN}",
+    ),
+)
+"""Forms in which messages of Sluice itself name a conflicting row."""
 SECRET = re.compile(r"pass(wor[dt]|wd|phrase)|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
 """Columns that are hidden in any configuration."""
 
@@ -21,6 +33,18 @@ def quoted_text(text: str) -> str:
     It can hold values of rows in any form, so all of it is hidden from people who may not see values.
     """
     return f"“{text.translate(_STRAIGHT).rstrip('.')}”"
+
+
+def without_values(text: str) -> str:
+    """The message with values of rows hidden.
+
+    A server's own texts can hold any value: messages have them in curly quotes, and all of such a text is hidden.
+    """
+    # Whichever begins first: a value may have curly quotes, and a server's text literals.
+    text = _FIRST.sub(lambda found: f"= {HIDDEN}" if found[0].startswith("=") else f"“{HIDDEN}”", text)
+    for pattern, shown in _VALUES:
+        text = pattern.sub(shown, text)
+    return text
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """Hides values of rows in everything that the monitor shows to people who may not see them. Pure.
 
-A server's own texts can hold any value: messages have them in curly quotes (`sluice.model.mask.quoted_text`), and all
-of such a text is hidden. Messages of Sluice itself name the conflicting row, in forms that the patterns here know.
+`sluice.model.mask.without_values` does that for one text.
 `sluice.airflow.pages.databases.images` hides the images of rejects.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -16,30 +14,12 @@ from sluice.airflow.pages.known import Gathered
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
 from sluice.coordination.verification_log import LastComparison
 from sluice.model.apply_status import ApplyStatus
-from sluice.model.mask import HIDDEN, QUOTED
+from sluice.model.mask import HIDDEN, without_values
 from sluice.model.names import Prefix
 from sluice.operate.open_runs import Run
 
-_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-_VALUES = (
-    (re.compile(rf"(= ){_QUOTED}", re.DOTALL), rf"\1{HIDDEN}"),
-    (re.compile(r"(\)=\().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
-    (re.compile(r"(row contains \().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
-    (
-        re.compile(r"(syntax for [^:]*: |value: |value |entry |literal: )(?:'.*'|\".*\")", re.DOTALL),
-        rf"\1{HIDDEN}",
-    ),
-)
 _TEXTS = ("activity", "message", "configuration")
 """Fields of a status that may quote values."""
-
-
-def without_values(text: str) -> str:
-    """The message with values of rows hidden."""
-    text = QUOTED.sub(f"“{HIDDEN}”", text)
-    for pattern, shown in _VALUES:
-        text = pattern.sub(shown, text)
-    return text
 
 
 def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
