@@ -189,3 +189,30 @@ def indexes(pair: Rig) -> set[str]:
 
 class Killed(Exception):
     """Stands for the end of the process."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", [20, 20_000])
+def test_a_new_key_with_a_value_of_its_own_in_each_row_follows(rig: Callable[..., Rig], stage: int) -> None:
+    pair = rig(
+        "CREATE TABLE public.pairs (a int, b text); CREATE TABLE public.m (id int PRIMARY KEY, n int); "
+        "INSERT INTO public.pairs SELECT n % 3, 'b' FROM generate_series(1, 50) AS n; "
+        "INSERT INTO public.m SELECT n, n FROM generate_series(1, 50) AS n",
+        stage=stage,
+    )
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        pair.finish(update)
+        running.await_normal_mode()
+        for statement in (
+            "ALTER TABLE public.pairs ADD id bigserial PRIMARY KEY",
+            "UPDATE public.pairs SET b = 'c' WHERE id < 20; DELETE FROM public.pairs WHERE id = 7",
+            "ALTER TABLE public.m DROP CONSTRAINT m_pkey, ADD u uuid DEFAULT gen_random_uuid() PRIMARY KEY",
+            "UPDATE public.m SET n = -n WHERE n < 20; DELETE FROM public.m WHERE n > 40",
+        ):
+            with pair.master.transaction():
+                pair.master.execute(statement.encode())
+            pair.await_current()
+        assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
+        assert pair.differences() == {}
