@@ -1,6 +1,7 @@
 """An application's database, replicated to a slave that is compared with it after each of the application's steps."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -125,12 +126,17 @@ class Replicated:
     def definition_differences(self) -> list[str]:
         if isinstance(self.rig, MariaRig):
             return definitions_alike.differing(self.rig)
-        master, slave = (set(on.execute(DEFINITIONS.encode()).fetchall()) for on in (self.rig.master, self.rig.slave))
+        master, slave = (
+            {tuple(_SPELLINGS.sub("", text) for text in row) for row in on.execute(DEFINITIONS.encode()).fetchall()}
+            for on in (self.rig.master, self.rig.slave)
+        )
         return [f"only on the master: {one}" for one in sorted(master - slave)] + [
             f"only on the slave: {one}" for one in sorted(slave - master)
         ]
 
 
+_SPELLINGS = re.compile(r"::(text|character varying)(\[\])?|[()]")
+"""What PostgreSQL writes otherwise after it has read its own text of an expression."""
 DEFINITIONS = r"""
 WITH t AS (
     SELECT c.oid, c.oid::regclass::text AS name FROM pg_class AS c
@@ -140,13 +146,14 @@ SELECT t.name, 'column ' || a.attname, format_type(a.atttypid, a.atttypmod) || C
 FROM t JOIN pg_attribute AS a ON a.attrelid = t.oid WHERE a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT t.name, 'index', pg_get_indexdef(i.indexrelid) || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END
-FROM t JOIN pg_index AS i ON i.indrelid = t.oid
+FROM t JOIN pg_index AS i ON i.indrelid = t.oid WHERE NOT i.indisprimary
 UNION ALL
 SELECT t.name, 'constraint ' || o.conname, regexp_replace(pg_get_constraintdef(o.oid), ' (ON|(NOT )?DEFERRABLE|INITIALLY) .*| (NOT )?DEFERRABLE', '')
-FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid WHERE o.contype <> 'n' AND o.convalidated
+FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid WHERE o.contype NOT IN ('n', 'p') AND o.convalidated
 """  # noqa: E501
-"""Columns, indexes and valid constraints of all tables, as PostgreSQL writes them; foreign keys of a slave can be
-deferred, and have no actions."""
+"""Columns, indexes and valid constraints of all tables, as PostgreSQL writes them. Foreign keys of a slave can be
+deferred, and have no actions. The primary key of a table that was made later has a name of its own there, and may stand
+for the unique index that is the master's key."""
 
 
 def replicated(

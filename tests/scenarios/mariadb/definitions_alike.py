@@ -34,9 +34,9 @@ AND NOT EXISTS (
 
 
 def differing(pair: Rig) -> list[str]:
-    """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique,
-    and MariaDB gives each foreign key an index, and has
-    none whose columns are of two types."""
+    """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique;
+    MariaDB gives each foreign key an index, has none whose columns are of two types, and no unique index of texts
+    without a length."""
     tables = pair.tables()
     own: dict[TableName, list[Any]] = {table: [] for table in tables}
     for index in slave_catalog.own_indexes(pair.slave, tables):
@@ -48,7 +48,8 @@ def differing(pair: Rig) -> list[str]:
             continue
         if is_unique:
             unique.add((table, wanted))
-            there = any(each.unique and each.columns == wanted for each in own[table])
+            long = _texts_without_length(pair, table) & set(wanted)
+            there = bool(long) or any(each.unique and each.columns == wanted for each in own[table])
         else:
             there = any(each.columns[: len(wanted)] == wanted for each in own[table])
         if not there:
@@ -69,3 +70,8 @@ def differing(pair: Rig) -> list[str]:
     }
     found += [f"foreign key {key}" for key in sorted(keys - own_keys)]
     return found + [f"only on the slave: foreign key {key}" for key in sorted(own_keys - keys)]
+
+
+def _texts_without_length(pair: Rig, table: TableName) -> set[str]:
+    shape = slave_catalog.shape(pair.slave, table)
+    return {column.name for column in shape.columns if column.type.endswith("text")} if shape is not None else set()
