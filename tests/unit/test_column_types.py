@@ -236,10 +236,3 @@ def test_a_key_of_oracle_has_no_lob_and_room_in_an_index() -> None:
     assert all({Special.TOO_LONG, Special.EMPTY} <= each.excluded for each in made)
     (refused,) = oracle.of_table([LogicalColumn("j", LogicalType(Kind.JSON), key=True)])
     assert refused.fit is Fit.REFUSED
-
-
-@pytest.mark.parametrize(("page", "characters"), [(4096, 192), (8192, 384), (16_384, 768), (65_536, 768)])
-def test_a_key_of_mariadb_fits_the_pages_of_its_server(page: int, characters: int) -> None:
-    columns = [LogicalColumn(name, LogicalType(Kind.TEXT), key=True) for name in ("a", "b")]
-    made = mysql.made_of(columns, mariadb=True, characters=mysql.key_characters(page))
-    assert [each.length for each in made] == [characters // 2, characters // 2]

@@ -173,7 +173,6 @@ AT_START = {
     "latin1": {"character-set-server": "latin1", "collation-server": "latin1_german1_ci",
                "skip-character-set-client-handshake": "ON"},
     "utf8mb3": {"character-set-server": "utf8mb3", "collation-server": "utf8mb3_unicode_ci", "innodb-page-size": "16k"},
-    "small pages": {"innodb-page-size": "4k"},
     "large pages": {"innodb-page-size": "64k"},
     "binary log": {"log-bin": "binlog", "binlog-format": "ROW", "server-id": "1", "gtid-strict-mode": "ON"},
     "performance schema": {"performance-schema": "ON", "thread-handling": "pool-of-threads"},

@@ -17,7 +17,7 @@ MOST_DIGITS = 65
 MOST_SCALE = {True: 38, False: 30}
 """Digits after the point, on MariaDB and on MySQL."""
 KEY_CHARACTERS = 768
-"""An index entry has 3,072 bytes, and a character up to four. See `key_characters` for servers with small pages."""
+"""An index entry has 3,072 bytes, and a character up to four."""
 FIXED_KEY_CHARACTERS = 16
 """The highest number of characters of a key's column that is no text: a DECIMAL of 65 digits has 30 bytes."""
 ROW_BYTES = 65_535
@@ -86,18 +86,13 @@ def holds(own: str, wanted: str) -> bool:
     return own == wanted or logical_type.holds(logical(own), logical(wanted))
 
 
-def key_characters(page_bytes: int) -> int:
-    """The characters that an index entry holds, by `innodb_page_size`."""
-    return min(KEY_CHARACTERS, page_bytes * 3 // 16 // _BYTES_A_CHARACTER)
-
-
-def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool, characters: int = KEY_CHARACTERS) -> list[ColumnType]:
-    """The columns of one table. `characters`: how many an index entry holds."""
+def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnType]:
+    """The columns of one table."""
     made = {column.name: column_type(column.logical, mariadb=mariadb) for column in columns}
     keys = [column for column in columns if column.key]
     texts = [column for column in keys if made[column.name].type.startswith(("varchar", "long"))]
     texts.sort(key=lambda column: _length(column.logical))
-    left = characters - FIXED_KEY_CHARACTERS * (len(keys) - len(texts))
+    left = KEY_CHARACTERS - FIXED_KEY_CHARACTERS * (len(keys) - len(texts))
     for place, column in enumerate(texts):
         # Short ones leave more to the others.
         most = min(_length(column.logical), max(left, 0) // (len(texts) - place))

@@ -149,11 +149,6 @@ class MySQLSession(OwnTransactions):
         """Whether it keeps names of databases and tables in lower case."""
         return bool(self._number_of("lower_case_table_names"))
 
-    @cached_property
-    def page_bytes(self) -> int:
-        """The size of a page of InnoDB."""
-        return self._number_of("innodb_page_size")
-
     def _number_of(self, variable: str) -> int:
         row = self.run(f"SELECT @@{variable}").fetchone()
         assert row is not None

@@ -12,7 +12,4 @@ from sluice.vendors.mysql.connection import native
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
     """The columns of one table on the session's server."""
-    session = native(connection)
-    return column_types.made_of(
-        columns, mariadb=session.mariadb, characters=column_types.key_characters(session.page_bytes)
-    )
+    return column_types.made_of(columns, mariadb=native(connection).mariadb)
