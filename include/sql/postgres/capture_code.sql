@@ -79,7 +79,8 @@ AS $sluice$
       AND e.evtenabled IN ('O', 'A')
 $sluice$;
 
--- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code.
+-- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code, or
+-- 'not kept': without contents.
 -- p_version: code of VERSION. '2' tells a slave that the transaction's changes of this table are not in their order: those of
 -- a trigger were queued before those that fired it, or may have been. p_key: the code of the key; '': each row draws its own.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
@@ -94,17 +95,19 @@ AS $sluice$
         CASE WHEN p_key <> '' THEN p_key || ', ' ELSE '' END, ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL',
-                ${schema}.${prefix}guid_code(p_columns, p_new, NULL, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_columns, p_new, p_protect))
+                ${schema}.${prefix}guid_code(p_columns, p_new, NULL, p_protect <> ''), p_event, p_schema, c.new)
             WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s',
-                ${schema}.${prefix}guid_code(p_columns, p_new, p_old, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_columns, p_new, p_protect),
-                ${schema}.${prefix}oldcontent_code(p_columns, p_new, p_old, p_protect <> ''))
+                ${schema}.${prefix}guid_code(p_columns, p_new, p_old, p_protect <> ''), p_event, p_schema, c.new, c.old)
             WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s',
-                ${schema}.${prefix}guid_code(p_columns, p_old, NULL, p_protect <> ''), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_columns, p_old, p_protect))
+                ${schema}.${prefix}guid_code(p_columns, p_old, NULL, p_protect <> ''), p_event, p_schema, c.old)
             ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
         END, p_version)
+    FROM (SELECT CASE WHEN p_protect = 'not kept' THEN quote_literal('<not-kept/>')
+                 WHEN p_event IN ('INSERT', 'UPDATE') THEN ${schema}.${prefix}content_code(p_columns, p_new, p_protect) END,
+             CASE WHEN p_protect = 'not kept' THEN quote_literal('<not-kept/>')
+                 WHEN p_event = 'UPDATE' THEN ${schema}.${prefix}oldcontent_code(
+                     p_columns, p_new, p_old, p_protect <> '', p_protect <> 'variable')
+                 WHEN p_event = 'DELETE' THEN ${schema}.${prefix}content_code(p_columns, p_old, p_protect) END) AS c (new, old)
 $sluice$;
 
 -- Reserves keys for the p_count rows of a large statement, in pieces of 2^20: those of a piece follow its number. A message of the
@@ -373,14 +376,16 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
+    version text := CASE WHEN NOT p_by_row OR NOT p_settle THEN '''1'''
+        ELSE format('CASE WHEN %s pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN ''2'' ELSE ''1'' END',
+            CASE WHEN p_event <> 'DELETE' THEN 'NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid OR' ELSE '' END) END;
     insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, p_event,
         CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END,
-        CASE WHEN p_by_row THEN 'variable' ELSE p_protect END,
-        CASE WHEN NOT p_by_row OR NOT p_settle THEN '''1'''
-            ELSE format('CASE WHEN %s pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN ''2'' ELSE ''1'' END',
-                CASE WHEN p_event <> 'DELETE' THEN 'NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid OR' ELSE '' END) END);
+        CASE WHEN p_by_row THEN 'variable' ELSE p_protect END, version);
     content_row text := CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END;
     protection text := ${schema}.${prefix}protection_code(p_columns, content_row, true);
+    oversized text := CASE WHEN p_by_row THEN ${schema}.${prefix}oversized_code(p_columns, content_row, true)
+        || CASE p_event WHEN 'UPDATE' THEN ' OR ' || ${schema}.${prefix}oversized_code(p_columns, 'OLD', true) ELSE '' END END;
     partitioned boolean := (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid);
     declarations text := '';
     body text := '';
@@ -395,6 +400,11 @@ BEGIN
                 ${schema}.${prefix}late_call_code(p_relid, p_event, false));
     END IF;
     body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row, p_fitting);
+    IF oversized IS NOT NULL THEN
+        -- Not within the INSERT: when PostgreSQL plans it, it computes parts of it from the values of the row.
+        body := body || format(E'    IF (%s) THEN\n    %s;\n        RETURN NULL;\n    END IF;\n', oversized,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_columns, p_event, 'NEW', 'OLD', 'not kept', version));
+    END IF;
     IF p_by_row AND protection IS NOT NULL THEN
         declarations := E'DECLARE\n    protected pg_catalog.text;\n';
         body := body || format(E'    IF (%s) THEN\n        protected := %s(%s);\n    END IF;\n',

@@ -119,6 +119,7 @@ $sluice$;
 DROP FUNCTION IF EXISTS ${schema}.${prefix}captured_columns(oid), ${schema}.${prefix}row_code(oid, text),
     ${schema}.${prefix}from_record_code(oid, boolean), ${schema}.${prefix}protection_code(oid, text, boolean),
     ${schema}.${prefix}content_code(oid, text, text), ${schema}.${prefix}oldcontent_code(oid, text, text, boolean),
+    ${schema}.${prefix}oldcontent_code(${schema}.${prefix}captured_column[], text, text, boolean),
     ${schema}.${prefix}guid_code(oid, text, text, boolean),
     ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text, text, text),
     ${schema}.${prefix}lockstep_code(text, text, oid, text), ${schema}.${prefix}key_index(oid),
@@ -192,8 +193,65 @@ AS $sluice$
           WHERE NOT c.plain) v
 $sluice$;
 
+-- How many bytes the text of a value has; more than any, if PostgreSQL cannot make it. It writes nothing, so that the
+-- exception costs no transaction ID.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}text_bytes(p_value anyelement) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN octet_length(concat(p_value));
+EXCEPTION WHEN OTHERS THEN
+    RETURN 2147483647;
+END
+$sluice$;
+
+-- The code of "the texts of the row come to more than 256 MB"; NULL where they never do. PostgreSQL makes no text of 1 GB,
+-- takes four times its memory to search one, and writes no row of 1 GB that is not in pieces: the capture must not fail a
+-- statement for that.
+-- The stored size, which may be compressed to a 255th, tells of most rows that they are smaller.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}oversized_code(
+    p_columns ${schema}.${prefix}captured_column[], p_row text, p_checked boolean
+) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN count(*) > 0 THEN concat_ws(' OPERATOR(pg_catalog.+) ', string_agg(p.known, ' OPERATOR(pg_catalog.+) '),
+            CASE WHEN count(p.stored) > 0 THEN format('CASE WHEN %s OPERATOR(pg_catalog.>) 1048576 THEN %s ELSE 0 END',
+                string_agg(p.stored, ' OPERATOR(pg_catalog.+) '), string_agg(p.bytes, ' OPERATOR(pg_catalog.+) ')) END)
+        || ' OPERATOR(pg_catalog.>) 268435456' END
+    FROM (
+        -- In groups, as one long sum would be parsed as deeply as it is long.
+        SELECT '(0::pg_catalog.int8' || string_agg(' OPERATOR(pg_catalog.+) ' || m.size, '') FILTER (WHERE m.known) || ')' AS known,
+               '(0::pg_catalog.int8' || string_agg(' OPERATOR(pg_catalog.+) ' || m.size, '') FILTER (WHERE NOT m.known) || ')' AS stored,
+               '(0::pg_catalog.int8' || string_agg(format(' OPERATOR(pg_catalog.+) coalesce(%s(%s), 0)',
+                   ${schema}.${prefix}own('text_bytes'), m.value), '') FILTER (WHERE NOT m.known) || ')' AS bytes
+        FROM (
+            SELECT c.value, c.chunk, c.known, replace(CASE WHEN c.nullable THEN 'coalesce(%s, 0)' ELSE '%s' END, '%s',
+                CASE WHEN NOT c.known THEN 'pg_catalog.pg_column_size(' || c.value || ')'
+                    -- Known without reading the value. Bytes are written in two digits each.
+                    WHEN c.atttype = 'bytea' THEN '(2 OPERATOR(pg_catalog.*) pg_catalog.octet_length(' || c.value || ')::pg_catalog.int8)'
+                    ELSE 'pg_catalog.octet_length(' || c.value || ')' END) AS size
+            FROM (SELECT p_row || '.' || ${schema}.${prefix}quoted(x.attname) AS value, x.atttype, x.nullable,
+                         p_checked AND x.atttype IN ('text', 'character varying', 'bytea') AS known,
+                         (row_number() OVER () - 1) / 96 AS chunk
+                  FROM unnest(p_columns) x
+                  WHERE x.atttype !~ ('^(boolean|smallint|integer|bigint|oid|real|double precision|money|date|uuid|inet|cidr'
+                      '|macaddr8?|pg_lsn|xid8?|point|line|lseg|box|circle|"char"|name|numeric(\([0-9,-]+\))?'
+                      '|(time|timestamp|interval)[^[]*|character( varying)?\([0-9]{1,4}\))$')) c) m
+        GROUP BY m.chunk) p
+$sluice$;
+
+-- The code of a content, or of the mark in its place if the condition p_oversized holds: then the change says which table
+-- changed, but not how, and slaves leave the table out until it is loaded again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}kept_code(p_content text, p_oversized text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN p_oversized IS NULL THEN p_content
+        ELSE format('CASE WHEN %s THEN %L ELSE %s END', p_oversized, '<not-kept/>', p_content) END
+$sluice$;
+
 -- The code for the CONTENT of a whole row. p_row names the row: NEW, OLD or an alias. One test of all texts of the row
--- decides between plain concatenation and the protection of each text (p_protect ''). 'always': each text is protected.
+-- decides between plain concatenation and the protection of each text (p_protect ''). 'always': each text is protected; with
+-- this and with 'variable', the caller looks whether the row is too large.
 -- Preparing that code for every statement or row would cost a microsecond or two, even if it is not needed: 'variable'
 -- takes the value of the variable PROTECTED, unless it is NULL; any other value names a function of the row. With these
 -- two, the code runs only if the columns are known to have their types.
@@ -208,6 +266,7 @@ DECLARE
     fast text[] := '{}';
     protected text[] := '{}';
     test text := ${schema}.${prefix}protection_code(p_columns, p_row, checked);
+    content text;
     fast_end text := '';        -- the closing tag still owed to the last column
     protected_end text := '';
 BEGIN
@@ -231,17 +290,20 @@ BEGIN
     END LOOP;
     fast := fast || quote_literal(fast_end);
     IF test IS NULL THEN
-        RETURN ${schema}.${prefix}concat_code(fast);
+        content := ${schema}.${prefix}concat_code(fast);
     ELSIF p_protect = 'always' THEN
-        RETURN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end));
+        content := ${schema}.${prefix}concat_code(protected || quote_literal(protected_end));
     ELSIF p_protect = 'variable' THEN
-        RETURN format('coalesce(protected, %s)', ${schema}.${prefix}concat_code(fast));
+        content := format('coalesce(protected, %s)', ${schema}.${prefix}concat_code(fast));
+    ELSE
+        content := format('CASE WHEN %s THEN %s ELSE %s END', test,
+            CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
+                -- An alias alone would mean a column of that name, if there is one.
+                ELSE format('%s(%s.*)', p_protect, p_row) END,
+            ${schema}.${prefix}concat_code(fast));
     END IF;
-    RETURN format('CASE WHEN %s THEN %s ELSE %s END', test,
-        CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
-            -- An alias alone would mean a column of that name, if there is one.
-            ELSE format('%s(%s.*)', p_protect, p_row) END,
-        ${schema}.${prefix}concat_code(fast));
+    RETURN ${schema}.${prefix}kept_code(content,
+        CASE WHEN p_protect NOT IN ('always', 'variable') THEN ${schema}.${prefix}oversized_code(p_columns, p_row, checked) END);
 END
 $sluice$;
 
@@ -290,8 +352,11 @@ BEGIN
 END
 $sluice$;
 
--- The code for the OLDCONTENT of an update: the columns of the key, and each column whose text changed.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_columns ${schema}.${prefix}captured_column[], p_new text, p_old text, p_checked boolean) RETURNS text
+-- The code for the OLDCONTENT of an update: the columns of the key, and each column whose text changed. p_measured: with a
+-- look whether a row is too large.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(
+    p_columns ${schema}.${prefix}captured_column[], p_new text, p_old text, p_checked boolean, p_measured boolean
+) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -317,7 +382,9 @@ BEGIN
         END IF;
         elements := elements || element;
     END LOOP;
-    RETURN ${schema}.${prefix}concat_code(elements);
+    RETURN ${schema}.${prefix}kept_code(${schema}.${prefix}concat_code(elements), CASE WHEN p_measured THEN
+        ${schema}.${prefix}oversized_code(p_columns, p_old, p_checked) || ' OR '
+            || ${schema}.${prefix}oversized_code(p_columns, p_new, p_checked) END);
 END
 $sluice$;
 

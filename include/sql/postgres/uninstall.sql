@@ -59,16 +59,16 @@ BEGIN
         'follow_partitions', 'foreign_triggers', 'free_stem', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
         'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_rekeyed', 'is_rewritten', 'is_single', 'is_trusted', 'join_table',
-        'keep_partitions', 'key_base', 'key_code', 'key_index', 'keys_code', 'last_key', 'late_call_code', 'late_code',
+        'keep_partitions', 'kept_code', 'key_base', 'key_code', 'key_index', 'keys_code', 'last_key', 'late_call_code', 'late_code',
         'late_signature', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key',
         'next_rows', 'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',
-        'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
+        'oversized_code', 'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
         'partitions_gone', 'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation',
         'remember', 'rename', 'renew_capture', 'renew_functions', 'replace_rows', 'replayed_code', 'row_code', 'row_name',
         'rows_of_leaf', 'run_reading', 'runs_texts', 'settings_code', 'settle_code', 'shape_differs', 'signature',
         'signature_code', 'store',
         'structure_changed',
-        'tables_trigger', 'tell_unseen', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
+        'tables_trigger', 'tell_unseen', 'text_bytes', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
         'type_traits', 'typed', 'unreadable', 'unseen', 'unreadable_since', 'unsafe_key', 'value_code', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN

@@ -39,16 +39,22 @@ class Oversized:
     repl_key: int
     table: TableName
     bytes: int
+    """0: the capture did not keep the contents."""
 
 
 class ChangeTooLarge(Terminal):
-    """A change is larger than an apply can take."""
+    """A change is larger than an apply can take, or than the capture keeps."""
 
     def __init__(self, change: Oversized, largest: int):
+        which = f"{change.table}: one change, REPL_KEY {change.repl_key},"
         super().__init__(
-            f"{change.table}: one change, REPL_KEY {change.repl_key}, has {change.bytes / 1e6:,.0f} MB. Up to "
-            f"{largest / 1e6:,.0f} MB are read, so that one row does not take the memory of all tables. Raise "
-            "apply.max_change_bytes where the apply has ten times as much memory, then load the table again."
+            f"{which} has {change.bytes / 1e6:,.0f} MB. Up to {largest / 1e6:,.0f} MB are read, so that one row does "
+            "not take the memory of all tables. Raise apply.max_change_bytes where the apply has ten times as much "
+            "memory, then load the table again."
+            if change.bytes
+            else f"{which} is of a row whose texts have more than {LARGEST_CHANGE >> 20} MB: the capture keeps none "
+            "that large. Take its column out of the replication, or the table, or load the table again after such "
+            "changes."
         )
         self.table = change.table
 
