@@ -119,7 +119,8 @@ def pairs(stack: Stack) -> list[str]:
         survey = config.survey(*stack.replications)
     except SluiceError as error:
         return [str(error)]
-    monitor = partial(stack.airflow.api().page, "overview.json")
+    monitored = any(report.name == "airflow-api-server" for report in stack.status().services)
+    monitor = partial(stack.airflow.api().page, "overview.json") if monitored else None
     return replications.replications(survey, Connections(stack), stack.redis_url, monitor)
 
 

@@ -23,7 +23,7 @@ _SILENT = ("pyarrow", "adbc_driver_manager", "duckdb")
 def shown(error: BaseException) -> str:
     """The text of an error for a log. Errors of other packages may quote values, mostly in quotation marks."""
     text = without_values(str(error))
-    if isinstance(error, SluiceError):
+    if isinstance(error, SluiceError | OSError):  # the path of a full disk is what a person needs
         return text
     return HIDDEN if type(error).__module__.partition(".")[0] in _SILENT else _QUOTED.sub(HIDDEN, text)
 

@@ -32,5 +32,5 @@ def test_no_load_starts_an_apply_while_a_conflict_waits_for_a_person(
 ) -> None:
     Gate(task.redis, PREFIX, "dr1").close(ERROR, "apply", "public.orders, row id = '7': UPDATE expected one row.")
     assert new_tables._loads(task, ["dr1"]) == []
-    assert "public.orders, row id = '7'" in caplog.text and "clear the task apply" in caplog.text
+    assert "public.orders, row id = •••" in caplog.text and "clear the task apply" in caplog.text
     assert 'Start the DAG initial_update with prefix DEMO_, slave dr1 and tables ["public.lines"].' in caplog.text

@@ -55,7 +55,8 @@ def test_the_whole_life_of_a_replication_as_that_account(granted: tuple[Master, 
     administrator.sql("ALTER TABLE app.orders ADD w int")
     application.execute("INSERT INTO app.orders VALUES (3, 'x', 7)")
     assert [item.action for item in master.items(ddl=True)][-2:] == ["ALTER", "INSERT"]
-    assert master.value("SELECT sluice.demo_check_structure()") == 0
+    # TRUNCATE made other files, as an ALTER that rewrites values does: the row follows once more.
+    assert [master.value("SELECT sluice.demo_check_structure()") for _ in range(2)] == [1, 0]
 
     administrator.sql("ALTER TABLE app.orders DISABLE TRIGGER ALL")
     assert len(master.reconcile(wanted(ORDERS)).steps) == 1

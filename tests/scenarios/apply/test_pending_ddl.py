@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -136,8 +137,8 @@ def test_until_a_change_of_definition_is_done_the_slave_is_catching_up(
     transaction = PairSessions.slave_transaction
 
     @contextmanager
-    def watched(links: PairSessions, *, durable: bool | None = None) -> Iterator[Session]:
-        with transaction(links, durable=durable) as slave:
+    def watched(links: PairSessions, **options: Any) -> Iterator[Session]:
+        with transaction(links, **options) as slave:
             yield slave
         columns = pair.slave.execute(COLUMNS).fetchall()
         seen.append((pair.checkpoint.catching_up, [name for (name,) in columns]))

@@ -67,11 +67,13 @@ def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack
         stack.airflow.api().set_connections([entry])
     shown = pairs(Stack(stack.home.root))
     assert shown[0].startswith("DEMO_ from demo_master"), "the demo's own file stays in force beside the folder"
-    assert shown[-3:] == [
-        f"OWN_ from own_master ({stack.connection('master').address}): nothing is installed on the master yet",
+    of_master = f"OWN_ from own_master ({stack.connection('master').address}): nothing is installed on the master yet"
+    assert shown[shown.index(of_master) :][:3] == [
+        of_master,
         "OWN_ → eu: not loaded yet. Load it: ./sluice act initiate OWN_ eu",
         "OWN_ → us: Airflow has no connection 'own_us': add it under Admin, Connections.",
     ]
+    assert "Airflow has no connection 'own_us'" in shown[-1], "as the monitor says it"
 
 
 @pytest.mark.long
