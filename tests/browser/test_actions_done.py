@@ -59,6 +59,7 @@ def test_several_slaves_online_get_a_run_each(otto: AirflowApi) -> None:
     assert slaves == ["berlin", "oslo"]
 
 
+@pytest.mark.long
 def test_an_apply_that_runs_is_restarted_in_its_own_run(otto: AirflowApi) -> None:
     first = do(otto, "restart", "berlin")
     again = do(otto, "restart", "berlin", why="it hangs")
@@ -117,6 +118,7 @@ def ask(api: AirflowApi, dag: str, run: str, task: str) -> str:
     return id_
 
 
+@pytest.mark.long
 def test_an_action_whose_dag_is_paused_says_so_and_starts_nothing(otto: AirflowApi, monitor: Monitor) -> None:
     olga = AirflowApi(monitor.url, "olga", PASSWORD)
     for dag, name, why in (("gate", "hold", "disk"), ("cdc_apply", "restart", "")):
@@ -135,6 +137,7 @@ def pause(api: AirflowApi, dag: str, *, paused: bool) -> None:
     api.call("PATCH", f"dags/{dag}?update_mask=is_paused", {"is_paused": paused})
 
 
+@pytest.mark.long
 def test_the_run_of_a_pair_is_found_among_those_of_many_slaves(
     otto: AirflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ def test_a_slave_is_what_its_checkpoint_says_whatever_redis_has_lost(
     assert told.slave["state"] == "NORMAL" and told.saying("Its database does not answer")
     store.stop()
     alone = of_new_server()
-    assert alone["state"] == "UNKNOWN" and "Nobody says what the slave is" in alone["messages"][0]["text"]
+    assert alone["state"] == "UNKNOWN" and "The state of the slave is not known" in alone["messages"][0]["text"]
     slave.start(die_with_parent=True)
     alone = of_new_server()
     assert alone["state"] == "NORMAL", alone

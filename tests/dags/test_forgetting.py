@@ -177,6 +177,7 @@ def test_folders_stay_if_the_configuration_keeps_them(world: World, disk: Path, 
 # -- what is verified
 
 
+@pytest.mark.long
 def test_verified_through_survives_an_emptied_redis_but_not_an_initial_update(
     world: World, replication: Path, redis_url: str
 ) -> None:

@@ -215,6 +215,7 @@ DROPS = (
 )
 
 
+@pytest.mark.long
 def test_a_constraint_that_only_the_slave_has_is_reported_until_it_is_dropped(
     told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:

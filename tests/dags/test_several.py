@@ -163,6 +163,7 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
     assert found(slaves["one"], "one")[0] is SlaveState.TRANSITION, "its own run settles it"
 
 
+@pytest.mark.long
 def test_a_run_that_fails_before_the_folder_is_complete_makes_every_slave_inconsistent(
     slaves: dict[str, ConnectionInfo], tmp_path: Path
 ) -> None:
@@ -235,6 +236,7 @@ def test_an_unreachable_slave_of_an_online_update_is_awaited_by_its_own_run(
         again.do(begin, "begin")
 
 
+@pytest.mark.long
 def test_files_go_only_where_the_configuration_allows(slaves: dict[str, ConnectionInfo], tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out" / "link").symlink_to(tmp_path / "elsewhere")

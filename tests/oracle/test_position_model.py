@@ -173,6 +173,7 @@ def test_in_a_hundred_thousand_histories_every_change_comes_once_whole_and_in_or
     assert failing(range(start, start + 10_000), settings) == {}
 
 
+@pytest.mark.long
 def test_changes_may_be_applied_transaction_by_transaction_in_the_order_of_their_last_keys() -> None:
     assert not any(play(seed, CLUSTER, order=by_last_key) for seed in range(300))
 

@@ -88,6 +88,7 @@ def test_a_second_up_changes_nothing(stack: Stack, shared: Path) -> None:
     assert pids(stack) == before
 
 
+@pytest.mark.long
 def test_down_leaves_no_process_and_up_finds_the_data_again(stack: Stack, shared: Path) -> None:
     port = stack.master.port
     with stack.master.connect("demo", "demo") as connection:

@@ -71,6 +71,7 @@ def in_environment(info: ConnectionInfo, account: str) -> str:
     return f"postgresql://{login}@{info.host}:{info.port}/{quote(info.database, safe='')}?connect_timeout=9"
 
 
+@pytest.mark.long
 def test_a_replication_is_added_looked_at_recorded_and_removed_without_the_devstack(
     library: Path, database: Callable[..., ConnectionInfo], account: str, redis_url: str, tmp_path: Path
 ) -> None:

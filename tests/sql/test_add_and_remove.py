@@ -193,6 +193,7 @@ def test_without_an_administrator_it_says_what_must_be_run_and_writes_nothing(
     assert shop.add(Told(yes=True), *sides_of(shop)) == ["dr1"]
 
 
+@pytest.mark.long
 def test_a_person_is_asked_for_what_is_not_given(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     password = shop.server.info().password
     answers = {

@@ -112,6 +112,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [SETTINGS[:2], pytest.param(SETTINGS[2:], marks=[pytest.mark.long, pytest.mark.releases])],

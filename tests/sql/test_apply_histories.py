@@ -123,6 +123,7 @@ def test_windows_of_a_keyed_table(
     link.rollback()
 
 
+@pytest.mark.long
 @SETTINGS
 @given(steps=STEPS, cut=st.integers(0, 60), again=st.integers(0, 60), way=st.sampled_from(["merge", "replay"]))
 def test_safe_mode_may_begin_anywhere_again(link: Any, steps: Any, cut: int, again: int, way: str) -> None:

@@ -66,6 +66,7 @@ def test_an_update_pairs_every_old_row_with_its_new_one_in_order(orders: Master,
     assert Model().start("orders", start).replay(items).contents("orders") == orders.contents("orders")
 
 
+@pytest.mark.long
 def test_a_cached_plan_for_one_row_serves_many_and_back(orders: Master) -> None:
     orders.sql("INSERT INTO orders SELECT g, 'c', 0, NULL FROM generate_series(1, 3000) g")
     model = Model().start("orders", orders.contents("orders"))

@@ -84,6 +84,7 @@ def promote(standby: PostgresServer) -> None:
         assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
 
 
+@pytest.mark.long
 def test_a_standby_that_had_everything_goes_on_where_the_master_stood(
     master: PostgresServer, server: Callable[[str], PostgresServer]
 ) -> None:

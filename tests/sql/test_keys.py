@@ -93,6 +93,7 @@ def test_lastval_is_that_of_the_application_after_changes_of_definition(any_mast
         assert any_master.value("SELECT lastval()") == 1, statement
 
 
+@pytest.mark.long
 def test_a_statement_of_many_rows_draws_its_keys_at_once(master: Master) -> None:
     master.sql("CREATE TABLE t (id int PRIMARY KEY, v text)")
     master.register("t")

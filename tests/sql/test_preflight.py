@@ -263,6 +263,7 @@ def test_any_of_them_together_are_mended_by_what_the_preflight_says(
         assert granted.lacks() == [], cases
 
 
+@pytest.mark.long
 def test_lacks_without_a_statement_have_a_remedy(granted: Ends) -> None:
     granted.slave_admin.execute(
         f'ALTER TABLE {PERSON} DROP "user", ALTER id DROP IDENTITY, ALTER id TYPE smallint'.encode()

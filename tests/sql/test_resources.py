@@ -228,6 +228,7 @@ def test_later_steps_run_once_in_order(bare: Master, monkeypatch: pytest.MonkeyP
     assert fresh.install().files[: known + 1] == resources.STEPS
 
 
+@pytest.mark.long
 def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: PostgresServer) -> None:
     header = (sql_files.folder() / "postgres" / "resources_v1.sql").read_text()
     listed = re.search(r"for f in ([\w\s\\-]+); do", header)
@@ -260,6 +261,7 @@ def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: Pos
     assert bare.reconcile(wanted("t")).steps == ()
 
 
+@pytest.mark.long
 def test_uninstall_removes_all_of_a_prefix_and_nothing_else(bare: Master) -> None:
     bare.sql(
         "CREATE TABLE t (id int PRIMARY KEY)",

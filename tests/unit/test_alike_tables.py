@@ -59,6 +59,7 @@ def one_by_one(run: Run, keys: dict[TableName, tuple[str, ...]], compared: bool,
     }
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(SHAPES, STEPS, st.integers(0, 4)), min_size=2, max_size=6),

@@ -86,6 +86,7 @@ def test_sides_take_turns_and_warm_up_runs_do_not_count() -> None:
 BUSY = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
 
 
+@pytest.mark.long
 def test_cpu_time_of_children_that_ended_is_counted_once() -> None:
     inner = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])\n{BUSY}"
     waiting = f"{inner}\nimport os\nprint(sum(os.times()[:4]), flush=True)\nsys.stdin.read()"

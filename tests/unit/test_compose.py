@@ -177,6 +177,7 @@ def made_secrets(folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["sh", script, str(folder)], capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.long
 def test_every_secret_is_made_for_its_reader_and_never_twice(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
     done = made_secrets(folder)
@@ -200,6 +201,7 @@ def test_every_secret_is_made_for_its_reader_and_never_twice(tmp_path: Path) -> 
     assert {name for name in files if again[name] != files[name]} == {"fernet_key"}
 
 
+@pytest.mark.long
 def test_a_certificate_that_was_removed_is_made_again_by_the_same_authority(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
     assert made_secrets(folder).returncode == 0

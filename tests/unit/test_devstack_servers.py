@@ -92,6 +92,7 @@ def test_a_server_that_cannot_start_shows_its_own_words(folder: Path) -> None:
     assert not server.is_running()
 
 
+@pytest.mark.long
 def test_an_interrupted_initdb_is_begun_again(folder: Path) -> None:
     (folder / "data").mkdir(parents=True)
     (folder / "data" / "PG_VERSION").write_text("18\n")

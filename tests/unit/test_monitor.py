@@ -124,7 +124,7 @@ def test_what_a_slave_is_its_checkpoint_says_when_redis_does_not() -> None:
         assert one.state is None and one.word == "UNKNOWN" and not one.offers("initiate") and not one.offers("restart")
         assert (
             texts(one)[0][0]
-            == "Nobody says what the slave is: not Redis, and not its database. The slave does not answer"
+            == "The state of the slave is not known: neither Redis nor its database tells it. The slave does not answer"
         )
     stale = row(replication(), "dr1", known(said_of("NORMAL"), runs=False), NOW, Beside(answered=NOW))
     assert stale.state is SlaveState.UNCONFIGURED, "what Redis has of a slave that was removed counts no more"

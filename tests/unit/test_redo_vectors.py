@@ -97,6 +97,7 @@ def test_every_value_is_that_of_logminer(scenario: str, tmp_path: Path) -> None:
             assert {name for name, value in after.items() if value is not None} <= set(change.new or {})
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(20))
 @given(seed=st.integers(0, 2**32))
 def test_real_transactions_of_several_threads_are_there_once_in_the_order_of_commits(

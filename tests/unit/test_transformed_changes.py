@@ -103,6 +103,7 @@ def test_the_slave_is_the_transformed_master_after_any_history(
             assert image[transform.key()[0]] == item["guid"]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(DICE, WHERES, CHANGES, EXITS)
 def test_a_table_without_a_key_too(

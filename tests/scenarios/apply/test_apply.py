@@ -151,6 +151,7 @@ def test_a_successor_by_force_fences_the_former_apply(rig: Callable[..., Rig]) -
             pair.await_current()
 
 
+@pytest.mark.long
 def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     with pair.apply() as running:
@@ -178,6 +179,7 @@ def test_swapped_unique_values_are_applied(rig: Callable[..., Rig]) -> None:
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_conflicts_are_set_aside_where_the_policy_says_so(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, policy="reject")
     pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
@@ -368,6 +370,7 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
     assert "Start an initial update" in pair.checkpoint.message
 
 
+@pytest.mark.long
 def test_during_an_outage_of_the_master_the_last_known_state_is_shown(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     master = pair.pair.master_info.database

@@ -146,6 +146,7 @@ def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: st
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_changes_that_follow_come_with_those_that_come_again(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE)
     with pair.apply() as running:
@@ -237,6 +238,7 @@ def test_a_redis_dump_of_an_earlier_life_is_recognised_by_its_epoch(
         server.stop()
 
 
+@pytest.mark.long
 def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: Path) -> None:
     """The apply stops, and goes on from the slave's own position when Redis is back, empty."""
     server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
@@ -320,6 +322,7 @@ def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     assert pair.checkpoint.epoch > backup.epoch + epochs, "no epoch is used twice"
 
 
+@pytest.mark.long
 def test_a_successor_by_force_fences_the_former_apply(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE)
     with pair.apply() as running:
@@ -388,6 +391,7 @@ def test_slices_are_on_the_slave(kept: Callable[..., Rig]) -> None:
     assert not pair.checkpoint.catching_up
 
 
+@pytest.mark.long
 def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE, interval=0.1)
     pair.master.execute("INSERT INTO public.t VALUES (1, 'a'), (2, 'b')")
@@ -486,6 +490,7 @@ def test_foreign_keys_that_act_are_refused(kept: Callable[..., Rig]) -> None:
         pair.await_applied(running)
 
 
+@pytest.mark.long
 def test_an_initial_update_voids_the_checkpoint_in_redis(kept: Callable[..., Rig]) -> None:
     """Also if it begins exactly at the slave's former position."""
     pair = kept(TABLE)

@@ -157,6 +157,7 @@ def test_a_start_after_drift_stops_if_a_deletion_could_cascade(rig: Callable[...
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_value_that_only_the_slave_keeps_unique_stops_it_and_both_rows_stay(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, u int)", safe=True)
     pair.slave.execute("CREATE UNIQUE INDEX alone ON public.t (u)")

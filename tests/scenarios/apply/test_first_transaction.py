@@ -75,6 +75,7 @@ def test_its_tables_wait_for_a_load_and_all_others_go_on(rig: Callable[..., Rig]
         remove(pair)
 
 
+@pytest.mark.long
 def test_a_second_removal_takes_the_next_one_that_would_be_applied(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     stuck(pair)

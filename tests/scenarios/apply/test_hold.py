@@ -87,6 +87,7 @@ def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_reported(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with pytest.raises(NotKept, match=r"in Redis only: .*127\.0\.0\.1:1/.* Close it again"):
@@ -133,6 +134,7 @@ def test_a_slave_without_a_checkpoint_cannot_keep_a_closure(rig: Callable[..., R
     assert hold(pair).open()
 
 
+@pytest.mark.long
 def test_a_slave_of_a_version_without_the_columns_goes_on_and_is_closed(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     pair.slave.execute("ALTER TABLE public.demo_checkpoint DROP COLUMN closed, DROP COLUMN tables")

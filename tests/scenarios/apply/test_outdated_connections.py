@@ -65,6 +65,7 @@ def test_an_apply_with_an_outdated_password_ends_and_restarts_with_the_new_one(p
     assert pair.slave.execute("SELECT * FROM public.t ORDER BY id").fetchall() == [(1, "before"), (2, "after")]
 
 
+@pytest.mark.long
 def test_a_comparison_with_the_new_password_ends_an_apply_that_has_the_former_one(pair: Rig) -> None:
     pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
     with pytest.raises(ConnectionsOutdated), pair.apply() as running:

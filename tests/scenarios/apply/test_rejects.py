@@ -91,6 +91,7 @@ def test_a_reject_has_the_expected_row_and_the_slaves(rig: Callable[..., Rig], s
     assert there.held == '<col name="id">9</col><col name="a">mine</col><col name="b" type="null"></col>'
 
 
+@pytest.mark.long
 def test_rejects_apply_to_a_mended_row(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
@@ -184,6 +185,7 @@ def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_request_made_before_the_apply_starts_is_carried_out(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):

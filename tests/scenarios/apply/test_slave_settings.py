@@ -39,6 +39,7 @@ def test_the_settings_of_the_slave_change_no_value(rig: Callable[..., Rig], sett
         assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_slave_that_refuses_connections_for_a_while_is_awaited(
     rig: Callable[..., Rig], postgres: PostgresServer
 ) -> None:

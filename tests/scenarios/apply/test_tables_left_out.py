@@ -131,6 +131,7 @@ def test_it_keeps_its_state_under_another_name_and_loses_it_with_the_table(rig: 
         assert states(pair) == {} and shown(pair, TableName("public", "other"))
 
 
+@pytest.mark.long
 def test_a_table_made_again_has_all_its_rows_in_the_stream_and_is_ready(rig: Callable[..., Rig]) -> None:
     pair = rig(READY)
     with pair.apply():

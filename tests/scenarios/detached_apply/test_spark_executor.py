@@ -55,6 +55,7 @@ def test_a_window_is_applied_by_executors(
     assert pair.slave.execute("SELECT count(*) FROM public.orders").fetchone() == (2400,)
 
 
+@pytest.mark.long
 def test_results_come_in_the_order_of_the_numbers(executor: SparkExecutor) -> None:
     assert executor.map(lambda number: number * 2, 5, "double") == [0, 2, 4, 6, 8]
     assert executor.map(lambda _: None, 1) == [None]
@@ -104,6 +105,7 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(executor: Spar
     assert frozen is None or await_true(lambda: not frozen.alive(), 120.0), "a frozen worker is left"
 
 
+@pytest.mark.long
 def test_a_cancel_interrupts_its_job_and_no_other(executor: SparkExecutor, spark: SparkServer, tmp_path: Path) -> None:
     other = SparkExecutor("sluice other", Endpoint(spark.server.url))
 

@@ -12,6 +12,7 @@ from sluice.feed.master import Master
 from tests.scenarios.failover.shop import ODD, Shop
 
 
+@pytest.mark.long
 def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with shop.applying():

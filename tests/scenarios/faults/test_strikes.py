@@ -40,6 +40,7 @@ def hand_of(
     return Hand(chosen, servers, Applies({}, folder), databases, applied, list, nothing, never, idle)
 
 
+@pytest.mark.long
 def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers: Servers, tmp_path: Path) -> None:
     turns = iter(range(1_000_000))
 

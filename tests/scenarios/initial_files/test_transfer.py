@@ -198,6 +198,7 @@ def test_a_folder_is_what_the_documents_say(zoo: Rig, tmp_path: Path) -> None:
     assert [column["name"] for column in tables["public", 'Odd "name", x']["columns"]][:3] == ["id", "a,b", 'q"']
 
 
+@pytest.mark.long
 def test_a_kept_table_stays_readable_and_its_old_rows_are_deleted(pair_of: MakePair, tmp_path: Path) -> None:
     pair = pair_of(policy="keep", block_rows=10)
     for side in (pair.master, pair.slave):

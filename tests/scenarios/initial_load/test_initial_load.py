@@ -282,6 +282,7 @@ def test_an_update_begins_from_each_state_or_says_what_to_do(pair_of: MakePair, 
     assert pair.state() is state, "nothing was touched"
 
 
+@pytest.mark.long
 def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY)")
@@ -300,6 +301,7 @@ def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair)
     assert steps.plan(update, pair.store) == 2
 
 
+@pytest.mark.long
 def test_rows_that_a_policy_hides_stop_the_load_instead_of_missing(pair_of: MakePair) -> None:
     pair = pair_of(role=True)
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY); INSERT INTO public.a VALUES (1), (2)")

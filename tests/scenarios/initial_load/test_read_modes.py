@@ -239,6 +239,7 @@ def test_a_locked_block_lets_the_application_go_on_though_the_slave_takes_no_row
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_table_without_key_whose_rows_stay_locked_is_read_without_locks(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

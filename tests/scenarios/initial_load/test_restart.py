@@ -173,6 +173,7 @@ def test_two_jobs_never_load_together(shop: Rig, monkeypatch: pytest.MonkeyPatch
         pass
 
 
+@pytest.mark.long
 def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.master.execute("CREATE TABLE public.heap (v text)")
     shop.master.execute("INSERT INTO public.heap SELECT repeat(md5(g::text), 20) FROM generate_series(1, 50000) g")
@@ -231,6 +232,7 @@ def test_a_table_that_is_gone_and_stays_planned_is_left_out(shop: Rig, monkeypat
     assert re.search(r"public\.notes waits .* The apply is past that point(?s:.*)reconcile", reason)
 
 
+@pytest.mark.long
 def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Rig) -> None:
     shop.capture()
     update = shop.update()

@@ -75,6 +75,7 @@ def _comparable(found: Any) -> Any:
     return [constraints.definition(one) if isinstance(one, Constraint) else one for one in found]
 
 
+@pytest.mark.long
 def test_sequences_stand_behind_their_columns_for_the_day_of_a_fail_over(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE SEQUENCE public.shared START 100 INCREMENT BY 10")
@@ -94,6 +95,7 @@ def test_sequences_stand_behind_their_columns_for_the_day_of_a_fail_over(pair_of
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_default_that_calls_a_missing_function_is_left_out(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE FUNCTION public.mine(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1'")
@@ -115,6 +117,7 @@ def test_a_default_that_calls_a_missing_function_is_left_out(pair_of: MakePair) 
     assert all("mine" in why for _, why in done.left_out)
 
 
+@pytest.mark.long
 def test_indexes_and_constraints_of_every_kind_are_made_also_after_a_broken_try(pair_of: MakePair) -> None:
     pair = pair_of()
     for connection in (pair.master, pair.slave):
@@ -153,6 +156,7 @@ def test_indexes_and_constraints_of_every_kind_are_made_also_after_a_broken_try(
     assert steps.finish(update).made == []
 
 
+@pytest.mark.long
 def test_foreign_keys_do_not_cascade_on_the_slave_and_reach_only_replicated_tables(pair_of: MakePair) -> None:
     pair = pair_of("public.p", "public.c")
     pair.master.execute("CREATE TABLE public.elsewhere (id int PRIMARY KEY)")
@@ -205,6 +209,7 @@ def test_everything_that_stands_in_the_way_is_reported_at_once_and_nothing_is_ch
     assert pair.state() is SlaveState.INITIAL
 
 
+@pytest.mark.long
 def test_refuse_means_no_table_may_be_there_but_those_this_update_made(pair_of: MakePair) -> None:
     pair = pair_of(policy="refuse")
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY); CREATE TABLE public.b (id int PRIMARY KEY)")
@@ -253,6 +258,7 @@ def test_kept_tables_stay_readable_and_end_equal(pair_of: MakePair) -> None:
     assert len(pair.blocks("kept")) > 1
 
 
+@pytest.mark.long
 def test_a_kept_table_whose_keys_the_slave_orders_otherwise_loses_no_row(pair_of: MakePair) -> None:
     pair = pair_of(policy="keep", block_rows=20)
     for connection, labels in ((pair.master, "'a', 'b', 'c'"), (pair.slave, "'c', 'a', 'b'")):
@@ -268,6 +274,7 @@ def test_a_kept_table_whose_keys_the_slave_orders_otherwise_loses_no_row(pair_of
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_ddl_between_preparing_and_planning_reaches_the_slave(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY, v text)")
@@ -301,6 +308,7 @@ def test_a_table_without_a_key_is_refused_where_changes_may_come_twice(pair_of: 
     assert len(refused.value.differences) == 1
 
 
+@pytest.mark.long
 def test_a_role_without_replica_rights_is_told_which_foreign_keys_stand_in_its_way(pair_of: MakePair) -> None:
     pair = pair_of(role=True)
     for connection in (pair.master, pair.slave):

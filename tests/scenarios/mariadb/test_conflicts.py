@@ -81,6 +81,7 @@ def test_a_change_that_does_not_fit_is_set_aside_and_the_rest_goes_on(rig: Calla
         assert {row[0] for row in pair.differences()["public.items"][0]} == {4}
 
 
+@pytest.mark.long
 def test_overwrite_makes_rows_what_the_master_has(rig: Callable[..., Rig]) -> None:
     pair = begun(rig, on_conflict="overwrite")
     with pair.apply():

@@ -114,6 +114,7 @@ def test_a_part_is_loaded_again_and_the_rest_stays_as_it_is(
         assert (pair.slave.run('SELECT COUNT(*) FROM "lines" WHERE line = 899').fetchone() == (0,)) is lacking
 
 
+@pytest.mark.long
 def test_foreign_keys_come_after_the_load_and_rows_that_violate_one_are_followed(rig: Callable[..., Rig]) -> None:
     pair = rig(SHOP)
     update = pair.load()

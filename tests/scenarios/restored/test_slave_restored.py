@@ -66,6 +66,7 @@ def expect_goes_on(rig: Rig) -> None:
     assert rig.state() is SlaveState.NORMAL
 
 
+@pytest.mark.long
 def test_a_slave_restored_older_goes_on_and_one_restored_newer_after_that_too(made: Rig, copy: Copies) -> None:
     write(made, 1)
     expect_goes_on(made)

@@ -92,6 +92,7 @@ def test_omitted_columns_keep_their_values(
     assert made.differences() == {}
 
 
+@pytest.mark.long
 def test_a_row_of_which_only_a_part_is_known_is_not_made_up(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:

@@ -163,6 +163,7 @@ def test_paths_outside_of_the_root_are_refused(served: tuple[Path, str]) -> None
     (folder / "pipe").unlink()
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.sampled_from([bytes(512), bytes(1024), b"\x01" * 512, b"a" * 100, bytes(7)]), max_size=12))
 def test_empty_blocks_do_not_travel(parts: list[bytes]) -> None:

@@ -68,6 +68,7 @@ def recorded(rig: Callable[..., Rig], tmp_path: Path) -> tuple[Rig, Path]:
     return master, folder
 
 
+@pytest.mark.long
 def test_a_recorded_stream_makes_the_slave_equal(recorded: tuple[Rig, Path], replay: Callable[..., Replay]) -> None:
     master, folder = recorded
     made = replay(folder, master, tables=TABLES)

@@ -60,6 +60,7 @@ def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(ri
     assert len({finding.position for finding in findings}) == 3
 
 
+@pytest.mark.long
 def test_a_table_whose_owner_gave_it_code_is_not_compared_and_the_others_are(rig: Callable[..., Rig]) -> None:
     pair = rig(T + "; CREATE TABLE public.other (id int PRIMARY KEY)")
     pair.master.execute(FILL.format(rows=10))
@@ -84,6 +85,7 @@ def test_a_table_whose_owner_gave_it_code_is_not_compared_and_the_others_are(rig
         pair.master.execute(f"DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}".encode())
 
 
+@pytest.mark.long
 def test_rows_of_a_table_without_a_key_are_counted(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.k (v text, n int)")
     pair.master.execute("INSERT INTO public.k SELECT 'v' || i % 100, NULL FROM generate_series(1, 5000) i")
@@ -105,6 +107,7 @@ CREATE TABLE public."Odd %t" ("a""b" text COLLATE "C", "per%cent" uuid, m public
     PRIMARY KEY ("a""b", "per%cent"))"""
 
 
+@pytest.mark.long
 def test_every_type_is_compared_and_null_is_no_empty_text(rig: Callable[..., Rig]) -> None:
     pair = rig(ODD)
     pair.master.execute("""
@@ -127,6 +130,7 @@ def test_every_type_is_compared_and_null_is_no_empty_text(rig: Callable[..., Rig
     assert finding.columns == {"m": 2, "j": 1, "arr": 1, "f": 1, "b": 1, "i": 1, "r": 1, "x": 2, "z": 1}
 
 
+@pytest.mark.long
 def test_columns_that_each_side_computes_are_compared(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.w (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED)")
     pair.master.execute("INSERT INTO public.w SELECT i FROM generate_series(1, 100) i")
@@ -140,6 +144,7 @@ def test_columns_that_each_side_computes_are_compared(rig: Callable[..., Rig]) -
     assert counts(finding) == {"different": 1} and finding.columns == {"g": 1}
 
 
+@pytest.mark.long
 def test_a_wider_type_of_the_slave_is_no_difference(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2), s varchar(10))")
     pair.slave.execute("ALTER TABLE public.w ALTER id TYPE bigint, ALTER n TYPE numeric(14,4), ALTER s TYPE text")
@@ -177,6 +182,7 @@ def test_without_a_key_updates_that_are_not_replicated_leave_two_rows_and_no_fau
     }
 
 
+@pytest.mark.long
 def test_a_policy_that_hides_rows_from_the_account_is_an_error_and_no_comparison(rig: Callable[..., Rig]) -> None:
     pair = rig(T, slave_role=True)
     with pair.apply():
@@ -247,6 +253,7 @@ def test_a_partition_that_is_a_foreign_table_is_compared_with_the_others(rig: Ca
         assert counts(look(pair, "t")) == {"missing": 1}
 
 
+@pytest.mark.long
 def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     with pair.apply():

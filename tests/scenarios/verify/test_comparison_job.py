@@ -35,8 +35,15 @@ def given(pair: Rig, **other: Any) -> dict[str, Any]:
 
 def processes() -> list[psutil.Process]:
     """The processes of comparisons that this one has started."""
+
+    def arguments(child: psutil.Process) -> list[str]:
+        try:
+            return child.cmdline()
+        except psutil.Error:  # it has just ended
+            return []
+
     children = psutil.Process().children(recursive=True)
-    return [child for child in children if "spark_jobs.resync" in " ".join(child.cmdline())]
+    return [child for child in children if "spark_jobs.resync" in " ".join(arguments(child))]
 
 
 @contextmanager

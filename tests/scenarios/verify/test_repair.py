@@ -86,6 +86,7 @@ def test_a_repair_that_would_rewrite_a_table_asks_and_touches_nothing(rig: Calla
         assert mend(pair, limit=None).outcome is Outcome.IDENTICAL
 
 
+@pytest.mark.long
 def test_unique_values_that_changed_places_are_mended(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.u (id int PRIMARY KEY, v text UNIQUE)")
     with pair.apply():
@@ -95,6 +96,7 @@ def test_unique_values_that_changed_places_are_mended(rig: Callable[..., Rig]) -
         assert mend(pair, "u").outcome is Outcome.IDENTICAL
 
 
+@pytest.mark.long
 def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     with pair.apply():

@@ -75,6 +75,7 @@ def test_rows_changed_by_hand_are_found_whether_changes_of_them_wait_or_not(rig:
     assert finding.rows_master == 5000 and finding.rows_slave == 4999
 
 
+@pytest.mark.long
 def test_texts_of_a_wider_type_of_the_slave_are_the_same_values(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.w (id numeric(6,1), k int, n numeric(10,2), c varchar(9), PRIMARY KEY (k, id))")
     pair.slave.execute("ALTER TABLE public.w ALTER id TYPE numeric(9,3), ALTER n TYPE numeric(14,4), ALTER c TYPE text")
@@ -151,6 +152,7 @@ def test_an_apply_that_was_stopped_goes_on_after_the_comparison(rig: Callable[..
         assert look(pair, "t").waiting is None and pair.differences() == {}
 
 
+@pytest.mark.long
 def test_a_table_that_is_not_loaded_is_no_difference_whether_the_apply_runs_or_not(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     store = redis_store.connect(pair.redis_url)

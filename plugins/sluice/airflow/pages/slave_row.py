@@ -282,7 +282,7 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
         messages.append(Message(f"{text} Start an initial update.", Level.CRITICAL, "initiate"))
     if one.state is None:
         why = beside.unanswered or "It was not asked yet."
-        text = f"Nobody says what the slave is: not Redis, and not its database. {why}"
+        text = f"The state of the slave is not known: neither Redis nor its database tells it. {why}"
         messages.append(Message(text, Level.WARNING))
     elif beside.unanswered and known.says_too_little:
         as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
