@@ -1,8 +1,8 @@
 """`failover`: what an application notices of a planned failover with `reverse`, beside its traffic on 20 tables.
 
-Clients change single rows of random tables. When the master refuses one, its client goes to the new master as soon as
-there is one, as an application does that is told its address. Measured are the seconds from the last change that was
-committed on the former master to the first on the new one, and how many statements failed.
+Clients change single rows of random tables. A client whose change is refused moves to the new master as soon as there
+is one. The figures are the seconds between the last change committed on the former master and the first one on the new
+master, and the number of statements that failed.
 
 The steps are those of the DAG, in its order; what Airflow needs between two tasks is not part of it, as the master
 refuses writes within one task alone.

@@ -15,7 +15,7 @@ QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
 """Without --all: no long tests, and a third of the examples of each property, the same ones each time."""
 
 SIDE_BY_SIDE = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
-"""Files run side by side, each with servers of its own. They wait much of the time, so five workers use two cores.
+"""Files run side by side, each with servers of its own. Tests wait much of the time, so two cores can run five workers.
 `tests/conftest.py` sets the order. A test that hangs ends its worker with a stack trace (`faulthandler_timeout`); the
 third one ends the run."""
 
