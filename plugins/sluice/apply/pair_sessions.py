@@ -4,7 +4,7 @@ A lost connection raises `Transient`; the loop then closes all sessions and open
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sluice.apply.schema_history import SchemaHistory
@@ -182,11 +182,11 @@ class PairSessions:
     def secure(self, position: Position, applied: Position | None = None) -> None:
         """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it.
 
-        With `applied` it is as `check_purged` besides.
+        With `applied` it also checks what `check_purged` does, in the same round trip.
         """
         purged = self.changes.secure(*self.queue, position)
-        if applied is not None and lost(applied, purged):
-            raise ChangesPurged(self.pair)
+        if applied is not None:
+            self._expect_kept(applied, purged)
 
     def expect_continued(self, checkpoint: Checkpoint) -> None:
         """Raises `DataLost` where the master no longer has what the slave has of it: its files were restored."""
@@ -219,7 +219,10 @@ class PairSessions:
 
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that the slave at `applied` lacks."""
-        if lost(applied, self.changes.purged(*self.queue)):
+        self._expect_kept(applied, self.changes.purged(*self.queue))
+
+    def _expect_kept(self, applied: Position, purged: Sequence[Position]) -> None:
+        if lost(applied, purged):
             raise ChangesPurged(self.pair)
 
     @property

@@ -11,16 +11,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sluice.airflow.failure import XCOM_KEY
+from sluice.airflow.pages.run_messages import NAMES
 from sluice.airflow.task_context import listed
-from sluice.operate import api
 from sluice.operate.api import Question
 from sluice.operate.open_runs import FAILED, QUEUED, RETRIED, RUNNING, SUCCESS, WAITING, Airflow, Run, Task, not_over
 
 HOUSEKEEPING = "housekeeping"
-DAGS = (
-    api.UPDATE, api.APPLY, api.RESYNC, api.FAILOVER, api.GATE, api.REJECTS, api.REMOVE, api.RECONCILE, api.INSTALL,
-    api.UNINSTALL, api.BROADCAST, "capture_redo", HOUSEKEEPING,
-)  # fmt: skip
+DAGS = tuple(NAMES)
 KEPT_DAYS = 30
 """Failed runs older than this are not shown any more."""
 MOST_ENDED = 2_000

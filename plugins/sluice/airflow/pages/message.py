@@ -1,6 +1,7 @@
 """Findings for a person, as pages, data and notices show them."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 
 
@@ -37,3 +38,13 @@ class Message:
     """Evidence of the question and what each answer does, in Markdown."""
     failed: bool = False
     """Whether the run has failed, so that a person may put it aside."""
+
+
+def clock(time: datetime | None) -> str:
+    """A time for people, in UTC, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else "–"
+
+
+def short_clock(time: datetime, now: datetime) -> str:
+    """The time of day in UTC, with the date unless it is today."""
+    return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")

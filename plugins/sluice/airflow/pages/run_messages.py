@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from sluice.airflow.pages.message import Level, Message
+from sluice.airflow.pages.message import Level, Message, short_clock
 from sluice.counted import counted, duration
 from sluice.model.checkpoint import Checkpoint
 from sluice.operate import api
@@ -87,7 +87,7 @@ def of_runs(runs: Iterable[Run], airflow: Airflow, now: datetime, shown: str = "
 
 def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Message:
     """Why no apply runs where one should, as Redis says, and what helps. No advice before the cause is known."""
-    since = f" since {_clock(last_status, now)} UTC" if last_status else ""
+    since = _since(last_status, now)
     airflow = beside.airflow
     if airflow.trouble:
         return Message(f"No apply runs{since}, and Airflow says not why: {airflow.trouble}", Level.CRITICAL)
@@ -106,7 +106,7 @@ def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Mes
         text = f"No apply runs{since}: its run failed: {reason}. Mend that, then start it." if reason else ""
         return Message(text or f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply")
     began = (task.since if task else None) or active.since
-    waits = f" since {_clock(began, now)} UTC" if began else ""
+    waits = _since(began, now)
     if state == RETRIED:
         reason = f": {task.reason}" if task and task.reason else "."
         return _message(active, f"The apply has ended, and Airflow starts it again in a moment{reason}", Level.WARNING)
@@ -115,7 +115,7 @@ def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Mes
             f"The task of the apply runs in Airflow{waits}, and does not hold its lease in Redis: it is starting, or "
         )
         return _message(active, f"{text}Redis has lost the lease, which the apply then takes again.", Level.WARNING)
-    queue = f", which has {counted(airflow.waiting, 'task')}" if airflow.waiting > 1 else ""
+    queue = _queue(airflow)
     long = began is not None and (now - began).total_seconds() > QUEUE_SECONDS
     text = f"The apply waits in Airflow's queue{waits}{queue}. Applies come first there: it needs no help."
     if down := scheduler_down(airflow, now):
@@ -139,7 +139,7 @@ def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetim
         messages.append(Message(text, Level.CRITICAL if dag == api.APPLY else Level.WARNING, dag=dag))
     for run in airflow.not_configured(pairs):
         pair = f"{run.prefix} → {', '.join(run.slaves)}"
-        since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+        since = _since(run.since, now)
         text = (
             f"{pair} is not configured, and its apply runs{since}: the file was removed, has mistakes, or names it "
             "otherwise now. Put the file back; or end the apply: mark its run as failed in Airflow. Start nothing for "
@@ -179,7 +179,7 @@ def _message(run: Run | None, text: str, level: Level, lasting: str = "") -> Mes
 
 def _question(run: Run, now: datetime) -> Message:
     assert run.question is not None
-    since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+    since = _since(run.since, now)
     return Message(
         f"{NAMES[run.dag]} waits for a person's answer{since}: {run.question.subject}",
         Level.WARNING,
@@ -199,7 +199,7 @@ def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
     if begun and begun in " ".join(shown.split()):
         return []
     where = f" in its task {failure.name}" if failure else ""
-    at = f" at {_clock(run.since, now)} UTC" if run.since else ""
+    at = f" at {short_clock(run.since, now)} UTC" if run.since else ""
     action = f" ({run.action})" if run.action else ""
     text = f"{NAMES[run.dag]}{action} failed{at}{where}: {reason or 'the log of that task says why'}"
     remedy, tables = AGAIN.get(run.dag, ""), "\n".join(run.tables)
@@ -213,7 +213,7 @@ def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
 
 
 def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
-    since = f" since {_clock(run.since, now)} UTC" if run.since else ""
+    since = _since(run.since, now)
     if run.dag in airflow.paused:
         text = f"{NAMES[run.dag]} does not go on{since}: the DAG {run.dag} is paused in Airflow. Unpause it there."
         return [_message(run, text, Level.CRITICAL)]
@@ -226,15 +226,14 @@ def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
         return [_message(run, text, Level.CRITICAL if guarded else Level.WARNING)]
     waits = run.state == QUEUED or (bool(run.tasks) and all(_idle(task) for task in run.tasks))
     if waits and run.since and (now - run.since).total_seconds() > QUEUE_SECONDS:
-        queue = f", which has {counted(airflow.waiting, 'task')}" if airflow.waiting > 1 else ""
+        queue = _queue(airflow)
         text = f"{NAMES[run.dag]} waits in Airflow's queue{since}{queue}."
         return [_message(run, text, Level.WARNING)]
     if run.dag == api.FAILOVER and run.action != "check":
         return [_phase(run, now)]
     if run.dag in ("housekeeping", "capture_redo"):
         return []
-    working = [task.name for task in run.tasks if not _idle(task) and task.state not in ENDED]
-    doing = f": {', '.join(dict.fromkeys(working))}" if working else ""
+    doing = f": {working}" if (working := _working(run)) else ""
     return [_message(run, f"{NAMES[run.dag]} runs{since}{doing}", Level.OK)]
 
 
@@ -254,10 +253,9 @@ def _guarded(run: Run) -> bool:
 def _phase(run: Run, now: datetime) -> Message:
     """How far a failover is."""
     who = f"The failover ({run.action}) to {', '.join(run.slaves)}"
-    working = ", ".join(task.name for task in run.tasks if not _idle(task) and task.state not in ENDED)
-    step = f" Its step now: {working}." if working else ""
+    step = f" Its step now: {working}." if (working := _working(run)) else ""
     switch = run.task(SWITCH)
-    since = f" since {_clock(switch.since, now)} UTC" if switch and switch.since else ""
+    since = _since(switch.since if switch else None, now)
     if _guarded(run):
         return _message(run, f"{who} is under way: the master refuses writes{since}.{step}", Level.CRITICAL)
     if switch is not None and switch.state == "success":
@@ -265,9 +263,14 @@ def _phase(run: Run, now: datetime) -> Message:
     return _message(run, f"{who} is under way. The master takes writes.{step}", Level.WARNING)
 
 
-def _clock(time: datetime | None, now: datetime) -> str:
-    """The time of day in UTC, with the date unless it is today."""
-    if time is None:
-        return "–"
-    text = time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return text.removeprefix(f"{now.astimezone(UTC).date()} ")
+def _since(time: datetime | None, now: datetime) -> str:
+    return f" since {short_clock(time, now)} UTC" if time else ""
+
+
+def _queue(airflow: Airflow) -> str:
+    return f", which has {counted(airflow.waiting, 'task')}" if airflow.waiting > 1 else ""
+
+
+def _working(run: Run) -> str:
+    """The tasks that run now."""
+    return ", ".join(dict.fromkeys(task.name for task in run.tasks if not _idle(task) and task.state not in ENDED))

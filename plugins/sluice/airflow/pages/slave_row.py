@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sluice.airflow.pages.message import Level, Message
+from sluice.airflow.pages.message import Level, Message, clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
 from sluice.config import Replication
 from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
@@ -400,16 +400,6 @@ def moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def clock(time: datetime | None) -> str:
-    """A time for people, in UTC, to the second."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else "–"
-
-
-def short_clock(time: datetime, now: datetime) -> str:
-    """The time of day in UTC, with the date unless it is today."""
-    return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")
 
 
 def _places(replication: Replication, slave: str) -> str:

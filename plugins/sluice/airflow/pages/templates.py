@@ -12,9 +12,9 @@ from jinja2 import Environment
 from sluice import __version__
 from sluice.airflow.pages.access import Visitor, may
 from sluice.airflow.pages.charts import lag_curve, rate_curve
-from sluice.airflow.pages.message import Level
+from sluice.airflow.pages.message import Level, clock, short_clock
 from sluice.airflow.pages.overview import SORTS, lag_words
-from sluice.airflow.pages.slave_row import UNKNOWN, clock, moment, short_clock
+from sluice.airflow.pages.slave_row import UNKNOWN, moment
 from sluice.counted import counted, duration
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
