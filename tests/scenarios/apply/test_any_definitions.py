@@ -48,6 +48,7 @@ def compare(pair: Rig, history: History) -> None:
     """Waits until the slave has all, and compares."""
     pair.master.execute("SELECT public.demo_check_structure()")
     pair.await_current()
+    assert pair.checkpoint.tables.reasons == {}
     table = TableName("public", history.table.removeprefix("public."))
     shapes = [catalog.shape(session, table) for session in (pair.master, pair.slave)]
     wanted, found = ({c.name: c.type for c in shape.columns} if shape else {} for shape in shapes)

@@ -46,5 +46,6 @@ def compare(pair: Rig, history: History) -> None:
     pair.master.execute("SELECT public.demo_check_structure()")
     pair.await_current()
     there = slave_catalog.shape(pair.slave, TableName("public", history.table.removeprefix("public.")))
+    assert pair.checkpoint.tables.reasons == {}
     assert there is not None and {column.name for column in there.columns} == {"id", *history.columns()}
     assert pair.differences() == {}

@@ -36,11 +36,11 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
         for position, column in after.items()
         if position in before and before[position].name != column.name and before[position].name in columns
     ]
-    sources = {source for source, _ in renames}
+    taken = {wanted for _, wanted in renames}
     temporary = {}
-    for number, (source, wanted) in enumerate(renames):
-        if wanted in sources:
-            # Names change places: through names that nobody has.
+    for number, (source, _) in enumerate(renames):
+        if source in taken:
+            # Another column gets its name, perhaps before this one has its new one: it leaves the name first.
             temporary[source] = f"sluice_renamed_{number}"
             clauses.append(f"RENAME COLUMN {quoted(source)} TO {quoted(temporary[source])}")
     moved = [columns.pop(source) for source, _ in renames]
