@@ -8,7 +8,13 @@ from sluice.model.lack import Severity
 from sluice.vendors.mysql.preflight import Server, of_server
 
 WELL = Server(
-    mariadb=True, version=(10, 6, 0), local_infile=True, flush_at_commit=1, read_only=False, logs_statements=False
+    mariadb=True,
+    version=(10, 6, 0),
+    local_infile=True,
+    flush_at_commit=1,
+    read_only=False,
+    logs_statements=False,
+    page=16384,
 )
 
 
@@ -24,6 +30,7 @@ def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
         (replace(WELL, mariadb=False, version=(5, 7, 44)), "MySQL 8.0 or later", None),
         (replace(WELL, local_infile=False), "local_infile", "SET GLOBAL local_infile = 1"),
         (replace(WELL, flush_at_commit=2), "innodb_flush", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"),
+        (replace(WELL, page=4096), "innodb_page_size of 16384", None),
         (replace(WELL, logs_statements=True), "binlog_format", "SET GLOBAL binlog_format = 'MIXED'"),
     ],
 )

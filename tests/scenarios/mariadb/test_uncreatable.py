@@ -2,12 +2,14 @@
 configuration, before anything is changed; or made so that it can."""
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer
 from sluice.airflow.steps_master import check
 from sluice.airflow.task_context import TaskContext
@@ -17,6 +19,7 @@ from sluice.preflight.checks import NotReady
 from sluice.vendors.mysql.connection import connect as connect_slave
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
+from tests.conftest import MARIADB_SETTINGS
 from tests.scenarios.mariadb.rig import Rig
 from tests.scenarios.mariadb.test_conflicts import begun
 
@@ -118,14 +121,16 @@ def checked(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., str]:
-    """Runs the task for the master's statements; what it refuses, "" for nothing. `lines`: of the tables."""
+    """Runs the task for the master's statements; what it refuses, "" for nothing. `lines`: of the tables. `other`: a
+    slave on another server."""
     master, slave = database(role=True), mariadb()
     connect_airflow(monkeypatch, "m", master)
-    connect_airflow(monkeypatch, "s", slave)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
 
-    def run(*statements: str, lines: str = "public.*: {}") -> str:
+    def run(*statements: str, lines: str = "public.*: {}", other: ConnectionInfo | None = None) -> str:
+        there = other or slave
+        connect_airflow(monkeypatch, "s", there)
         with connect(master, application="test", autocommit=True) as session:
             for statement in statements:
                 session.execute(statement.encode())
@@ -141,7 +146,7 @@ def checked(
         except NotReady as refused:
             return str(refused)
         finally:
-            with connect_slave(slave, application="test") as session:
+            with connect_slave(there, application="test") as session:
                 assert session.run("SHOW TABLES").fetchall() == []
         return ""
 
@@ -218,3 +223,19 @@ def test_a_load_leaves_them_out_and_loads_all_others(rig: Callable[..., Rig]) ->
         assert "'Id', 'id' have one name" in reasons and "column 'name '" in reasons
         made = [name for (name,) in pair.slave.run("SHOW TABLES") if not name.startswith("demo_")]
         assert made == ["fine"] and list(pair.slave.run("SELECT id FROM fine")) == [(1,)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", ["4k", "8k"])
+def test_pages_in_which_keys_do_not_fit_are_refused(checked: Callable[..., str], size: str) -> None:
+    server = MariaDBServer(
+        new_folder("sluice-test-mariadb-"), settings=MARIADB_SETTINGS | {"innodb-page-size": size, DURABLE: "1"}
+    )
+    server.start(die_with_parent=True)
+    try:
+        server.create_account("slave", "slave_1")
+        refused = checked("CREATE TABLE public.t (id int PRIMARY KEY)", other=server.info("slave_1", "slave"))
+    finally:
+        server.stop()
+        shutil.rmtree(server.directory, ignore_errors=True)
+    assert "innodb_page_size of 16384 or more" in refused and "pages of 16 KiB" in refused

@@ -18,6 +18,8 @@ of_master = wanted = sequences_of_master = not_a_master
 
 OLDEST = {True: (10, 6, 0), False: (8, 0, 0)}
 """On MariaDB and on MySQL."""
+SMALLEST_PAGE = 16_384
+"""With smaller ones InnoDB takes keys of 768 or 1,536 bytes. Sluice's own tables need more; rows are limited, too."""
 PRIVILEGES = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "REFERENCES",
     "CREATE TEMPORARY TABLES",
@@ -69,6 +71,8 @@ class Server:
     read_only: bool
     logs_statements: bool
     """Whether it has a binary log, of statements instead of rows."""
+    page: int
+    """`innodb_page_size`, in bytes."""
 
 
 def of_server(server: Server) -> list[Lack]:
@@ -88,6 +92,13 @@ def of_server(server: Server) -> list[Lack]:
         why = f"it is {now}: a crash of the machine would undo commits whose changes the master has deleted"
         statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
         lacks.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
+    if server.page < SMALLEST_PAGE:
+        why = (
+            f"it is {server.page}: a key has {server.page * 3 // 16:,} bytes there at most, too few for Sluice's own "
+            "tables and for many of yours"
+        )
+        remedy = "Take a server that was initialized with pages of 16 KiB, the default: the size cannot be changed."
+        lacks.append(Lack("", f"innodb_page_size of {SMALLEST_PAGE} or more", why, None, remedy=remedy))
     if server.logs_statements:
         why = "it is STATEMENT: the server refuses what sessions of READ COMMITTED write"
         lacks.append(Lack("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
@@ -102,11 +113,11 @@ def _server(session: MySQLSession) -> Server:
         # Newer releases of MariaDB say in a word how far they are read-only.
         "SELECT @@GLOBAL.local_infile, @@GLOBAL.innodb_flush_log_at_trx_commit,"
         " CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF'),"
-        " @@GLOBAL.log_bin AND @@GLOBAL.binlog_format = 'STATEMENT'"
+        " @@GLOBAL.log_bin AND @@GLOBAL.binlog_format = 'STATEMENT', @@GLOBAL.innodb_page_size"
     ).fetchone()
     assert values is not None
-    infile, flushed, read_only, logs_statements = map(int, values)
-    return Server(session.mariadb, session.version, bool(infile), flushed, bool(read_only), bool(logs_statements))
+    infile, flushed, read_only, logs_statements, page = map(int, values)
+    return Server(session.mariadb, session.version, bool(infile), flushed, bool(read_only), bool(logs_statements), page)
 
 
 def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
