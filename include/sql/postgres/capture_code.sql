@@ -332,7 +332,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
     RETURN (WITH keys AS (
-        SELECT string_agg(CASE WHEN k.form <> 'output' THEN
+        SELECT string_agg(CASE WHEN k.form NOT IN ('output', 'doubtful') THEN
                    -- Should another table have the name by now, the statement fails before anything of it runs.
                    format('c.%1$s OPERATOR(pg_catalog.=) q.%1$s AND CASE WHEN false THEN %2$s(c.%1$s, q.%1$s) ELSE true END',
                        ${schema}.${prefix}quoted(k.attname), ${schema}.${prefix}own('alike'))

@@ -18,6 +18,10 @@
 --     output: by the type's output function only, as concat writes it. A cast to text may be a function of anybody,
 --     created now
 --       or later, and would run with the rights of the account that installed this; that of bpchar loses trailing blanks.
+--     octal: a byte above 127 as a backslash and three digits, as later releases write "char": PostgreSQL 14 writes the byte,
+--       which is no text of most encodings.
+--     doubtful: as output, but the text may not be valid in the server's encoding: "char" within other types on
+--       PostgreSQL 14; the name of a role, which a database of another encoding may have created. Such a row is not kept.
 -- Code that uses a cast or an operator of a value runs only after a check that the column still has the type
 -- (guards.sql). Code without such a check (p_checked false, below) uses only output functions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
@@ -64,6 +68,9 @@ AS $sluice$
         coalesce((SELECT array_agg(DISTINCT n.setting ORDER BY n.setting) FROM needed n), '{}'),
         -- Object IDs from 16384 on are not PostgreSQL's own.
         (SELECT CASE
+            WHEN b.builtin AND b.typname = 'char' AND v.no_octal THEN 'octal'
+            WHEN EXISTS (SELECT FROM leaves l WHERE l.builtin AND (l.typname IN ('aclitem', 'regrole') OR l.typname = 'char' AND v.no_octal))
+                THEN 'doubtful'
             WHEN b.oid >= 16384 OR b.typname = 'bpchar' THEN 'output'
             WHEN b.typname = 'bool' THEN 'boolean'
             WHEN b.typname = 'inet' THEN 'network'
@@ -71,7 +78,7 @@ AS $sluice$
             WHEN EXISTS (SELECT FROM pg_cast c WHERE c.castsource = b.oid AND c.casttarget = 'text'::regtype
                          AND (c.castmethod = 'f' OR c.oid >= 16384)) THEN 'output'
             ELSE 'direct' END
-         FROM base b)
+         FROM base b CROSS JOIN (SELECT current_setting('server_version_num')::integer < 150000 AS no_octal) v)
 $sluice$;
 
 -- The code for one value's text, by its form; NULL for NULL. p_in_concat: as an argument of concat, which writes values
@@ -80,8 +87,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_form t
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE
-        WHEN p_in_concat AND p_form IN ('direct', 'output') THEN p_column
-        WHEN p_checked AND p_form <> 'output' THEN format('(%s)::pg_catalog.text', p_column)
+        WHEN p_in_concat AND p_form IN ('direct', 'output', 'doubtful') THEN p_column
+        WHEN p_checked AND p_form NOT IN ('output', 'doubtful', 'octal') THEN format('(%s)::pg_catalog.text', p_column)
         -- IS NULL would also be true of a composite of NULLs.
         ELSE format('CASE WHEN %s IS DISTINCT FROM NULL THEN ', p_column) || replace(CASE p_form
             WHEN 'boolean' THEN 'CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) ''t'' THEN ''true'''
@@ -91,6 +98,9 @@ AS $sluice$
                 ' WHEN pg_catalog.strpos(%s, '':'') OPERATOR(pg_catalog.>) 0 THEN pg_catalog.concat(%s, ''/128'')'
                 ' ELSE pg_catalog.concat(%s, ''/32'') END'
             WHEN 'trimmed' THEN 'pg_catalog.rtrim(%s, '' '')'
+            -- None of these functions looks whether its text is valid.
+            WHEN 'octal' THEN 'CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.chr(92) THEN %s'
+                ' ELSE pg_catalog.encode(pg_catalog.decode(%s, ''escape''), ''escape'') END'
             ELSE '%s' END, '%s', 'pg_catalog.concat(' || p_column || ')') || ' END'
     END
 $sluice$;
@@ -205,19 +215,33 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- The code of "the texts of the row come to more than 256 MB"; NULL where they never do. PostgreSQL makes no text of 1 GB,
--- takes four times its memory to search one, and writes no row of 1 GB that is not in pieces: the capture must not fail a
--- statement for that.
+-- Whether the text of a value is valid in the server's encoding.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_valid(p_value anyelement) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    PERFORM convert_to(concat(p_value), getdatabaseencoding());
+    RETURN true;
+EXCEPTION WHEN OTHERS THEN
+    RETURN false;
+END
+$sluice$;
+
+-- The code of "the texts of the row cannot be kept": they come to more than 256 MB, or one is not valid in the server's
+-- encoding; NULL where that never happens. PostgreSQL makes no text of 1 GB, takes four times its memory to search one, and
+-- writes no row of 1 GB that is not in pieces: the capture must not fail a statement for that.
 -- The stored size, which may be compressed to a 255th, tells of most rows that they are smaller.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}oversized_code(
     p_columns ${schema}.${prefix}captured_column[], p_row text, p_checked boolean
 ) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT CASE WHEN count(*) > 0 THEN concat_ws(' OPERATOR(pg_catalog.+) ', string_agg(p.known, ' OPERATOR(pg_catalog.+) '),
+    SELECT nullif(concat_ws(' OR ', CASE WHEN count(*) > 0 THEN concat_ws(' OPERATOR(pg_catalog.+) ', string_agg(p.known, ' OPERATOR(pg_catalog.+) '),
             CASE WHEN count(p.stored) > 0 THEN format('CASE WHEN %s OPERATOR(pg_catalog.>) 1048576 THEN %s ELSE 0 END',
                 string_agg(p.stored, ' OPERATOR(pg_catalog.+) '), string_agg(p.bytes, ' OPERATOR(pg_catalog.+) ')) END)
-        || ' OPERATOR(pg_catalog.>) 268435456' END
+        || ' OPERATOR(pg_catalog.>) 268435456' END,
+        (SELECT string_agg(format('NOT %s(%s.%s)', ${schema}.${prefix}own('is_valid'), p_row, ${schema}.${prefix}quoted(d.attname)), ' OR ')
+         FROM unnest(p_columns) d WHERE d.form = 'doubtful')), '')
     FROM (
         -- In groups, as one long sum would be parsed as deeply as it is long.
         SELECT '(0::pg_catalog.int8' || string_agg(' OPERATOR(pg_catalog.+) ' || m.size, '') FILTER (WHERE m.known) || ')' AS known,

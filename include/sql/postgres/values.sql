@@ -48,7 +48,11 @@ BEGIN
             RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '"><![CDATA[', value, ']]></col>');
         ELSE
             RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '" encoding="base64">',
-                pg_catalog.translate(pg_catalog.encode(pg_catalog.convert_to(value, 'UTF8'), 'base64'), E'\n', ''), '</col>');
+                pg_catalog.translate(pg_catalog.encode(
+                    -- Its bytes as they are: convert_to() fails for a text that is not valid, and no statement may fail for that.
+                    CASE WHEN pg_catalog.getdatabaseencoding() OPERATOR(pg_catalog.=) 'UTF8'
+                        THEN pg_catalog.decode(pg_catalog.replace(value, E'\\', E'\\\\'), 'escape')
+                        ELSE pg_catalog.convert_to(value, 'UTF8') END, 'base64'), E'\n', ''), '</col>');
     END CASE;
 END
 $sluice$;

@@ -52,9 +52,9 @@ class ChangeTooLarge(Terminal):
             "not take the memory of all tables. Raise apply.max_change_bytes where the apply has ten times as much "
             "memory, then load the table again."
             if change.bytes
-            else f"{which} is of a row whose texts have more than {LARGEST_CHANGE >> 20} MB: the capture keeps none "
-            "that large. Take its column out of the replication, or the table, or load the table again after such "
-            "changes."
+            else f"{which} is of a row whose texts have more than {LARGEST_CHANGE >> 20} MB, or one that is not valid "
+            "in the master's encoding: the capture keeps no such row. Take its column out of the replication, or the "
+            "table, or load the table again after such changes."
         )
         self.table = change.table
 

@@ -307,6 +307,9 @@ class Replayer:
         If so, notes the displaced rows. Raises psycopg's errors, `RowStays`.
         """
         sent = [(change, statement) for change, statements in steps for statement in statements]
+        for change, _ in sent:
+            for column in self.targets[change.table].misread:
+                column.expect_readable(row.get(column.name) for row in (change.new, change.old))
         try:
             results = pipeline.run(self.connection, ((statement.text, statement.parameters) for _, statement in sent))
         except pipeline.StatementsFailed as failed:

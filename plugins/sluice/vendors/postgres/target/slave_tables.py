@@ -6,8 +6,10 @@ targets[table].column("id").type
 targets.forget(table)                  # after DDL
 """
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import psycopg
 
@@ -20,6 +22,9 @@ from sluice.model.names import TableName
 from sluice.vendors.common.slave_tables import ColumnsByName, KnownTables
 from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import native, quoted
+
+_OCTAL = re.compile(r"\\[23][0-7]{2}")
+"""How a "char" above 127 is written."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,20 @@ class SlaveColumn:
     key: int
     follows: bool
     """Whether a foreign key changes it when the row that it refers to is changed or deleted."""
+    misread: bool = False
+    """A "char" of PostgreSQL 14, which would store the backslash of a byte above 127 (`\\303`)."""
 
     @property
     def quoted(self) -> str:
         return quoted(self.name)
+
+    def expect_readable(self, texts: Iterable[str | None]) -> None:
+        """Raises psycopg's `DataError` for a value that the server would store as another one; call it if `misread`."""
+        if any(text is not None and _OCTAL.fullmatch(text) for text in texts):
+            raise psycopg.errors.InvalidTextRepresentation(
+                f'PostgreSQL 14 cannot read a "char" with a byte above 127 (column {self.name}) from a text. Upgrade '
+                "the slave's server, or leave the column out"
+            )
 
     def comparable(self, cascades: bool) -> bool:
         """Whether a value that is not the master's former one proves a local change on the slave.
@@ -69,6 +84,10 @@ class SlaveTable(ColumnsByName[SlaveColumn]):
     """A foreign key deletes its rows with the rows that they refer to."""
     hidden: frozenset[str] = frozenset()
     """Its masked columns. Where there are any, what the server says of its rows is not shown."""
+
+    @cached_property
+    def misread(self) -> tuple[SlaveColumn, ...]:
+        return tuple(column for column in self.columns if column.misread)
 
     @property
     def quoted(self) -> str:
@@ -100,13 +119,17 @@ class SlaveTables(KnownTables[SlaveTable]):
             links[key.child].append(key)
         columns: dict[TableName, list[SlaveColumn]] = {}
         flags: dict[TableName, tuple[bool, bool]] = {}
+        old_server = native(self.connection).info.server_version < 150000
         for schema, name, partitioned, watched, *values in rows:
             table = TableName(schema, name)
             flags[table] = (partitioned, watched)
             follows = any(
                 values[0] in key.columns and (key.follows_updates or key.follows_deletes) for key in links[table]
             )
-            columns.setdefault(table, []).extend([SlaveColumn(*(*values, follows))] if values[0] is not None else [])
+            misread = values[2] == '"char"' and old_server
+            columns.setdefault(table, []).extend(
+                [SlaveColumn(*(*values, follows, misread))] if values[0] is not None else []
+            )
         for table in wanted:
             if table not in columns:
                 raise SlaveTableMissing(table)

@@ -214,6 +214,9 @@ def copy(
     """
     cursor = native(connection).cursor()
     try:
+        for place, column in enumerate(typed):
+            if column is not None and column.misread:
+                column.expect_readable(rows.column(place).to_pylist())
         with cursor.copy(f"COPY {relation} {columns} FROM STDIN") as stream:
             size = max(1, min(_COPY_ROWS, rows.num_rows * _COPY_BYTES // max(rows.nbytes, 1)))
             for at in range(0, rows.num_rows, size):
