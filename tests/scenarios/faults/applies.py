@@ -16,10 +16,12 @@ from workload.faults.freezer import Freezer
 REPOSITORY = Path(__file__).resolve().parents[3]
 FENCED = "took over slave"
 """In the last words of an apply that found another one with a later epoch: an end as it should be."""
+UNFORESEEN = "in a way nobody foresaw"
+"""In the log of a job that ended with an error that is neither Terminal nor Transient."""
 
 
 class ApplyFailed(AssertionError):
-    """An apply needed a person, and there was nothing to mend."""
+    """An apply needed a person, and there was nothing to mend; or it ended with an error that nobody classified."""
 
 
 class Process:
@@ -99,6 +101,8 @@ class Applies:
             words = process.last_words()
             if process.child.returncode == TERMINAL and FENCED not in words:
                 raise ApplyFailed(f"the apply wants a person; {process.log} ends:\n{words}")
+            if UNFORESEEN in (said := process.log.read_text(errors="replace")):
+                raise ApplyFailed(f"the apply ended with a defect; {process.log}:\n{said[said.index(UNFORESEEN) :]}")
         # A frozen one counts as living for Airflow too, unless a second one is started by force.
         if self.keeping and not self._running:
             self.start()
