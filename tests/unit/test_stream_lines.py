@@ -20,7 +20,8 @@ from sluice.model.table_definition import (
     parse_bound,
 )
 from sluice.vendors.stream.errors import Malformed
-from sluice.vendors.stream.lines import Change, Commit, Header, items_of, parse, write
+from sluice.vendors.stream.lines import Change, Commit, Header, RowChange, items_of, parse, write, write_rows
+from sluice.vendors.stream.row_lines import RowLines
 from tests.unit.streams import TABLE, defined
 
 HOSTILE = [
@@ -222,3 +223,72 @@ def test_every_action_of_an_item_has_a_form() -> None:
         else:
             assert isinstance(found, Change)
             assert found.action not in ROW_ACTIONS
+
+
+@st.composite
+def row_lines(draw: st.DrawFn) -> tuple[TableDefinition, bytes]:
+    """A table, and a line that changes a row of it, as the recorder writes it or almost."""
+    found = draw(definitions())
+    names = [column.name for column in found.shape.replicated]
+    row = st.fixed_dictionaries(dict.fromkeys(names, st.none() | TEXTS))
+    part = row.map(lambda values: dict(list(values.items())[: len(values) // 2]))
+    place = st.just((found.table.schema, found.table.name))
+    made = draw(
+        st.one_of(
+            st.builds(RowChange, st.just("insert"), place, new=row),
+            st.builds(RowChange, st.just("update"), place, new=row, old=st.none() | part | row),
+            st.builds(RowChange, st.just("delete"), place, old=row),
+            st.builds(
+                RowChange, st.sampled_from(["insert", "update", "delete", "truncate"]), place,
+                new=st.none() | part | VALUES, old=st.none() | part | VALUES, partial=st.booleans(),
+            ),
+        )
+    )  # fmt: skip
+    line = write_rows([made])
+    damage = draw(st.sampled_from(["", "", "cut", "blank", "twice", "escape"]))
+    if damage == "cut":
+        at = draw(st.integers(0, len(line) - 1))
+        line = line[:at] + line[at + 1 :]
+    elif damage == "blank":
+        line = line.replace(b":", b": ")
+    elif damage == "twice":
+        line = line.replace(b'{"change"', b'{"partial":true,"partial":false,"change"', 1)
+    elif damage == "escape":
+        line = line.replace(b"a", b"\\u0061")
+    return found, line
+
+
+@given(row_lines())
+def test_a_row_is_read_fast_as_it_is_read_strictly(made: tuple[TableDefinition, bytes]) -> None:
+    found, line = made
+    fast = RowLines({found.table: found}).read(line, 7, 5)
+    try:
+        strict = parse(line)
+        assert isinstance(strict, Change)
+        guid, text, old = items_of(strict, found if strict.table == found.table else None)
+    except Malformed:
+        assert fast is None
+        return
+    if fast is not None:
+        assert fast == (7, 5, strict.table.schema, strict.table.name, guid, str(strict.action), text, old)
+
+
+@given(st.none() | TEXTS, st.none() | TEXTS)
+def test_lines_that_the_recorder_writes_are_read_fast(value: str | None, former: str | None) -> None:
+    lines = RowLines({TABLE: defined()})
+    row, place = {"Key a": "1%s", "order": value}, (TABLE.schema, TABLE.name)
+    for made in (
+        RowChange("insert", place, new=row),
+        RowChange("update", place, new=row, old={"order": former}),
+        RowChange("delete", place, old=row),
+    ):
+        assert lines.read(write_rows([made]), 2, 1) is not None
+
+
+def test_a_line_is_read_by_the_definition_of_its_time() -> None:
+    tables = {TABLE: defined()}
+    lines, line = RowLines(tables), write_rows([RowChange("insert", (TABLE.schema, TABLE.name), new={"Key a": "1"})])
+    assert lines.read(line, 2, 1) is None, "a column is missing"
+    tables[TABLE] = TableDefinition(TableShape(TABLE, (Column("Key a", "text", 1, key=1),)))
+    lines.defined()
+    assert lines.read(line, 2, 1) is not None

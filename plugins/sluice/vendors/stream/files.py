@@ -23,7 +23,7 @@ KEPT = 4
 """The number of files whose indexes are kept."""
 
 _NAME = re.compile(r"[0-9]{19}\.jsonl\Z")
-_OF_ROWS = tuple(b'{"change":"%b",' % kind for kind in (b"insert", b"update", b"delete"))
+OF_ROWS = tuple(b'{"change":"%b",' % kind for kind in (b"insert", b"update", b"delete"))
 """The beginnings of row changes that are counted without parsing."""
 
 
@@ -234,7 +234,7 @@ class Files:
                 return
             line += 1
             offset += len(raw)
-            if raw.startswith(_OF_ROWS):
+            if raw.startswith(OF_ROWS):
                 number += 1  # Checked when it is read.
             else:
                 parsed_line = parsed(index.file, line, raw)

@@ -1,8 +1,7 @@
 """Reading a recorded stream: windows as Arrow (`sluice.database.changes.ChangeReader`)."""
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,32 +13,12 @@ from sluice.model.names import TableName
 from sluice.model.table_definition import TableDefinition
 from sluice.model.window import Window
 from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
-from sluice.vendors.stream.files import Files, Index, follow, parsed
+from sluice.vendors.stream.files import OF_ROWS, Files, Index, follow, parsed
 from sluice.vendors.stream.lines import Change, Commit, items_of
+from sluice.vendors.stream.row_lines import Item, RowLines
 
-
-@dataclass(frozen=True)
-class Item:
-    """One change of a window, in the form of an item."""
-
-    number: int
-    transaction: int
-    """The number of the first change of its transaction."""
-    action: Action
-    table: TableName
-    guid: str | None
-    content: str | None
-    oldcontent: str | None
-
-    @property
-    def bytes(self) -> int:
-        """The size of its contents, as texts."""
-        return len(self.content or "") + len(self.oldcontent or "")
-
-    @property
-    def changes_key(self) -> bool:
-        """Whether it is an UPDATE that changes a key."""
-        return self.action is Action.UPDATE and self.guid is None
+BATCH = 20_000
+"""Items that become columns at once."""
 
 
 class Reader:
@@ -67,8 +46,11 @@ class Reader:
         Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`."""
         del images
         if rows_of is not None:
-            return self._table(window, lambda item: item.table == rows_of and item.action in ROW_ACTIONS, max_bytes)
-        return self._table(window, lambda item: _is_of(item, share), max_bytes)
+            place = (rows_of.schema, rows_of.name)
+            return self._table(
+                window, lambda item: (item.schema, item.table) == place and item.action in ROW_ACTIONS, max_bytes
+            )
+        return self._table(window, None if share is None else lambda item: _is_of(item, share), max_bytes)
 
     def key_changes(
         self,
@@ -79,8 +61,10 @@ class Reader:
     ) -> pa.Table:
         """UPDATEs that change a key; with `guids`, also all changes of these keys."""
         del images
-        wanted = {table: frozenset(keys) for table, keys in (guids or {}).items()}
-        return self._table(window, lambda item: item.changes_key or item.guid in wanted.get(item.table, ()))
+        wanted = {(table.schema, table.name): frozenset(keys) for table, keys in (guids or {}).items()}
+        return self._table(
+            window, lambda item: item.changes_key or item.guid in wanted.get((item.schema, item.table), ())
+        )
 
     def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
         """Counts the window, or its first `limit` changes and `max_bytes` of contents, at least one change."""
@@ -94,30 +78,32 @@ class Reader:
             changes, size, last = changes + 1, size + item.bytes, item.number
             key_changes += item.changes_key
             if item.action not in ROW_ACTIONS:
-                cuts.append(Cut(item.number, item.transaction, str(item.action), item.table))
+                cuts.append(Cut(item.number, item.transaction, item.action, TableName(item.schema, item.table)))
         return Survey(changes, last, size, key_changes, tuple(cuts), False)
 
     def unordered(self, window: Window) -> bool:
         """See `sluice.database.changes.Reader`."""
-        return any(item.action is Action.DELETE_WHERE for item in self._read(window))
+        return any(item.action == Action.DELETE_WHERE for item in self._read(window))
 
     def close(self) -> None:
         """Does nothing, since nothing stays open."""
 
-    def _table(self, window: Window, wanted: Callable[[Item], bool], max_bytes: int | None = None) -> pa.Table:
+    def _table(self, window: Window, wanted: Callable[[Item], bool] | None, max_bytes: int | None = None) -> pa.Table:
+        """The `wanted` items of a window, all without it."""
         size = 0
-        columns: list[list[object]] = [[] for _ in ITEMS]
-        for item in self._read(window):
-            if not wanted(item):
-                continue
+        batches: list[pa.RecordBatch] = []
+        batch: list[Item] = []
+        for item in self._read(window) if wanted is None else filter(wanted, self._read(window)):
             size += item.bytes
             if max_bytes is not None and size > max_bytes:
                 raise TooManyBytes(max_bytes)
-            table, action = item.table, str(item.action)
-            row = (item.number, item.transaction, table.schema, table.name, item.guid, action, item.content)
-            for column, value in zip(columns, (*row, item.oldcontent), strict=True):
-                column.append(value)
-        return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
+            batch.append(item)
+            if len(batch) == BATCH:
+                batches.append(_columns(batch))
+                batch.clear()
+        if batch:
+            batches.append(_columns(batch))
+        return pa.Table.from_batches(batches, ITEMS)
 
     def _read(self, window: Window) -> Iterator[Item]:
         floor = max(window.above, window.previous.floor(window.target))
@@ -161,9 +147,20 @@ class Reader:
         try:
             with index.file.open("rb") as opened:
                 opened.seek(offset)
-                while offset < end:
-                    raw = opened.readline()
+                rows = RowLines(tables)
+                for raw in opened:
+                    if offset >= end:
+                        return
                     offset, line = offset + len(raw), line + 1
+                    if raw.startswith(OF_ROWS):
+                        if number < floor:
+                            number += 1
+                            continue
+                        item = rows.read(raw, number + 1, begins + 1)
+                        if item is not None:
+                            number += 1
+                            yield item
+                            continue
                     parsed_line = parsed(index.file, line, raw)
                     if isinstance(parsed_line, Commit):
                         begins = number
@@ -174,8 +171,14 @@ class Reader:
                         yield _item(index.file, line, number, begins + 1, parsed_line, tables)
                     if parsed_line.defines:
                         follow(tables, parsed_line.table, parsed_line.definition)
+                        rows.defined()
         except OSError as error:
             raise StreamUnreachable(index.file.parent, f"{index.file.name}: {error.strerror}") from error
+
+
+def _columns(items: Sequence[Item]) -> pa.RecordBatch:
+    columns = zip(zip(*items, strict=True), ITEMS, strict=True)
+    return pa.record_batch([pa.array(values, kind.type) for values, kind in columns], ITEMS)
 
 
 def _item(
@@ -185,13 +188,12 @@ def _item(
         guid, content, oldcontent = items_of(change, tables.get(change.table))
     except Malformed as reason:
         raise StreamDamaged(file, line, str(reason)) from None
-    return Item(number, transaction, change.action, change.table, guid, content, oldcontent)
+    table = change.table
+    return Item(number, transaction, table.schema, table.name, guid, str(change.action), content, oldcontent)
 
 
-def _is_of(item: Item, share: Share | None) -> bool:
-    if share is None:
-        return True
+def _is_of(item: Item, share: Share) -> bool:
     if item.action not in ROW_ACTIONS or item.guid is None:
         return False
     # A keyless table is one unit: inserted and deleted copies must be together to cancel out.
-    return zlib.crc32((item.guid or str(item.table)).encode()) % share.of == share.number
+    return zlib.crc32((item.guid or str(TableName(item.schema, item.table))).encode()) % share.of == share.number
