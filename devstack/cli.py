@@ -88,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
     _command(commands, "setup", "install the packages and Java only", SETUP, "setup")
     _delegated(commands, "demo", "devstack.demo", "replicate a master under traffic, and compare")
+    _delegated(commands, "rehearse", "devstack.rehearse", "try migrations on a captured copy")
     _delegated(commands, "test", "devstack.testing", "run the tests")
     _delegated(commands, "soak", "devstack.soak", "test with random faults for as long as you like")
     _delegated(commands, "bench", "benchmarks", "run the benchmarks")

@@ -1,0 +1,52 @@
+"""The options of `./sluice rehearse`. With the standard library only: `--help` works before anything is installed."""
+
+import argparse
+
+from devstack.postgres_releases import NEWEST, RELEASES
+
+DESCRIPTION = """\
+Tries migrations on throw-away servers before they touch a master: what do they do to the replication, and what does the
+replication do to them?
+
+Starts a plain PostgreSQL and a captured one with a slave, runs the scripts on both as psql would, statement by
+statement, and compares results, errors, notices, times and locks; then the slave with its master. Needs no root, no
+running stack, and no network. Everything is removed at the end.
+"""
+EPILOG = """\
+exit status: 0 nothing found, 1 findings, 2 the rehearsal itself failed
+
+examples:
+  ./sluice rehearse --schema schema.sql migrations/*.sql
+  ./sluice rehearse --schema schema.sql --postgres 16 --html report.html migrations/0042_add_status.sql
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    parser.description = DESCRIPTION
+    parser.epilog = EPILOG
+    parser.add_argument("given", nargs="*", metavar="SCRIPT", help="scripts for psql, in their order")
+    parser.add_argument(
+        "--schema",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="makes the master's tables (and rows, if it has any), run by psql; may be repeated",
+    )
+    parser.add_argument("--postgres", type=int, choices=RELEASES, metavar="RELEASE",
+                        help=f"release of the servers, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})")  # fmt: skip
+    parser.add_argument("--database", metavar="NAME", help="name of the database (default rehearsal)")
+    parser.add_argument("--user", default="postgres", metavar="ROLE", help="role that runs scripts (default postgres)")
+    parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the servers")
+    parser.add_argument("--single-transaction", action="store_true", help="each script is one transaction")
+    parser.add_argument(
+        "--no-event-triggers",
+        dest="event_triggers",
+        action="store_false",
+        help="definitions are found by comparison, as on a master without event triggers",
+    )
+    parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS",
+                        help="how long a slave may take to follow a statement (default 60)")  # fmt: skip
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page there")
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON there")
+    parser.add_argument("--quiet", action="store_true", help="print findings only")

@@ -1,0 +1,177 @@
+r"""psql on a pipe: it runs a script statement by statement, and after each one tells how it ended.
+
+psql itself reads and runs every statement, so that its commands, variables, `COPY … FROM stdin` and ON_ERROR_STOP do
+what they do elsewhere. After each statement an `\echo` of ours ends its output.
+"""
+
+import contextlib
+import os
+import queue
+import re
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from devstack.postgres import binary
+from devstack.rehearse.script import Statement
+from devstack.server import clean_environment
+from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+
+APPLICATION = "rehearsal"
+"""The name of the sessions that run scripts."""
+STUCK_SECONDS = 10.0
+"""So long psql may wait for more of a statement that has been sent as a whole."""
+
+
+_PLACE = re.compile(r"^psql:<stdin>:\d+: ")
+
+
+class NotAStatement(Terminal):
+    """psql waits for the end of what was sent."""
+
+    def __init__(self, statement: Statement):
+        super().__init__(
+            f"psql finds no end of the statement in line {statement.line}: {statement.short!r}. A quote or a comment "
+            "may be open there."
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a statement ended."""
+
+    output: str = ""
+    """What psql printed: results, command tags, notices, errors."""
+    sqlstate: str = ""
+    """The SQLSTATE of an error; 00000 without one; empty for a command of psql."""
+    rows: int = 0
+    """Rows that were returned or changed."""
+    seconds: float = 0.0
+    ended: bool = False
+    """Whether psql ended there: by an error under ON_ERROR_STOP, or by the script's own will."""
+
+    @property
+    def failed(self) -> bool:
+        return self.sqlstate not in ("", "00000")
+
+    @property
+    def error(self) -> str:
+        """The first line of the error; empty without one."""
+        lines = (line for line in self.output.splitlines() if line.startswith(("ERROR:", "FATAL:", "PANIC:")))
+        return next(lines, "") if self.failed else ""
+
+
+def environment(info: ConnectionInfo, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment with the variables by which libpq finds the database, and DATABASE_URL."""
+    url = f"postgresql://{info.user}:{info.password}@{info.host}:{info.port}/{info.database}"
+    return {
+        **clean_environment("PG", "DATABASE_URL"),
+        "PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGPASSWORD": info.password,
+        "PGDATABASE": info.database, "PGAPPNAME": APPLICATION, "DATABASE_URL": url,
+        "PSQLRC": os.devnull, "PSQL_PAGER": "", **(more or {}),
+    }  # fmt: skip
+
+
+class Psql:
+    """A context. `waiting`: whether the server waits for the session, for seconds now."""
+
+    def __init__(self, info: ConnectionInfo, *, single: bool = False, waiting: Callable[[], float] = lambda: 0.0):
+        """`single`: a transaction around everything, as `psql --single-transaction` does."""
+        self._mark = f"@@{secrets.token_hex(8)}"
+        self._waiting = waiting
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        command = [str(binary("psql")), "-X", "-f", "-", *(["-1"] if single else [])]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(info),
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> str:
+        """Ends the script; returns what psql prints then (the COMMIT of a single transaction, say)."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+        try:
+            self._process.wait(STUCK_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        rest: list[str] = []
+        while not self._lines.empty():
+            rest.append(self._lines.get() or "")
+        return "".join(rest)
+
+    def run(self, statement: Statement) -> Outcome:
+        """Runs a statement, and returns when psql is ready for the next one. Raises `NotAStatement`."""
+        begun = time.monotonic()
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which is read below
+            stdin.write(f"{statement.text}\n\\echo {self._mark} :SQLSTATE :ROW_COUNT\n".encode())
+            stdin.flush()
+        output: list[str] = []
+        while True:
+            try:
+                line = self._lines.get(timeout=1.0)
+            except queue.Empty:
+                if self._waiting() > STUCK_SECONDS and time.monotonic() > begun + STUCK_SECONDS:
+                    self._process.kill()
+                    raise NotAStatement(statement) from None
+                continue
+            seconds = time.monotonic() - begun
+            if line is None:
+                self._lines.put(None)
+                failed = self._process.wait() != 0
+                state = "" if not failed else "XX000"
+                return Outcome("".join(output), state, 0, seconds, ended=True)
+            before, mark, after = line.partition(self._mark)
+            output.append(_PLACE.sub("", before))
+            if mark:
+                state, _, rows = after.strip().partition(" ")
+                known = not statement.command
+                number = int(rows) if rows.isdecimal() and known else 0
+                return Outcome("".join(output), state if known else "", number, seconds)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.decode(errors="replace"))
+        self._lines.put(None)
+
+
+def run_file(
+    info: ConnectionInfo, file: Path, options: tuple[str, ...] = (), more: Mapping[str, str] | None = None
+) -> str:
+    """Runs a file as `psql < file` does, and returns what it prints. `more`: environment variables."""
+    with file.open("rb") as script:
+        done = subprocess.run(
+            [str(binary("psql")), "-X", *options],
+            stdin=script,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(info, more),
+            check=False,
+        )
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,125 @@
+"""Rehearsals on real servers: what they predict, and that nothing is left of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from devstack import cli
+from devstack.postgres import PostgresServer
+from devstack.redis import RedisServer
+from devstack.rehearse.course import Course, Place
+from devstack.rehearse.replica import Replica
+from devstack.rehearse.report import Report
+from devstack.rehearse.script import split
+from devstack.rehearse.servers import FOLDER
+from sluice.model.connection import ConnectionInfo
+from sluice.pair import Pair
+from tests.rig.rig import configured
+from tests.waiting import until
+
+Rehearse = Callable[..., Report]
+SCHEMA = """
+CREATE TABLE public.customers (id bigint PRIMARY KEY, name text NOT NULL);
+CREATE TABLE public.orders (id bigint PRIMARY KEY, customer bigint REFERENCES public.customers, total numeric);
+INSERT INTO public.customers SELECT g, 'n' || g FROM generate_series(1, 100) g;
+INSERT INTO public.orders SELECT g, 1 + g % 100, g FROM generate_series(1, 300) g;
+"""
+
+
+@pytest.fixture
+def rehearse(
+    postgres: PostgresServer, database: Callable[..., ConnectionInfo], redis_server: RedisServer, tmp_path: Path
+) -> Rehearse:
+    """Rehearses a script after `SCHEMA` on databases of the tests' server."""
+
+    def run(script: str, schema: str = SCHEMA, notified: bool = True) -> Report:
+        replication = configured(
+            tmp_path, master={"conn_id": "m", "schema": "sluice"}, slaves={"dr1": {"conn_id": "s", "schema": "sluice"}},
+            tables={"public.*": {}}, apply={"checkpoint_interval": 0.1},
+        )  # fmt: skip
+        plain, master, slave = (database() for _ in range(3))
+        for info in (plain, master):
+            with postgres.connect(info.database) as connection:
+                connection.execute(schema.encode())
+        with ExitStack() as stack:
+            replica = Replica(Pair.of(replication, "dr1", {"m": master, "s": slave}), redis_server.url, notified)
+            replica.begin(stack)
+            places = [Place(postgres, info.database, "postgres") for info in (plain, master)]
+            course = Course(*places, [replica], ("demo_", "sluice"), 60.0)
+            return course.run("script", [("m.sql", split(script))], lambda line: None)
+
+    return run
+
+
+def test_a_migration_that_replicates_makes_no_finding_and_is_measured(rehearse: Rehearse) -> None:
+    report = rehearse(
+        "ALTER TABLE orders ADD status text NOT NULL DEFAULT 'new';\n"
+        "BEGIN;\nUPDATE orders SET status = 'old' WHERE id <= 10;\nCOMMIT;\n"
+        "CREATE TABLE notes (id int PRIMARY KEY, v text);\nCOPY notes FROM stdin;\n1\tx\n\\.\nSELECT * FROM notes;"
+    )
+    assert report.findings == []
+    assert [table.outcome for table in report.tables] == ["identical"] * 3
+    assert [step.line for step in report.steps] == [1, 2, 3, 4, 5, 6, 9]
+    assert report.steps[3].items == 10 and report.steps[3].followed, "changes are visible at the commit"
+    assert report.equal_after["dr1"] is not None
+
+
+def test_what_fails_and_what_the_slave_leaves_out_is_found_with_its_statement(rehearse: Rehearse) -> None:
+    report = rehearse(
+        "SELECT 1/0;\n"
+        "CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * n';\n"
+        "CREATE TABLE made (id int PRIMARY KEY, d int GENERATED ALWAYS AS (twice(id)) STORED);\n"
+        "INSERT INTO made VALUES (1);"
+    )
+    kinds = {(finding.kind, finding.place) for finding in report.findings}
+    assert ("fails", "m.sql:1") in kinds
+    left = [finding for finding in report.findings if finding.kind in ("left out", "reload")]
+    assert all("made" in finding.text or "made" in finding.remedy for finding in left)
+
+
+@pytest.mark.long
+def test_the_command_reports_for_people_and_programs_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (schema := tmp_path / "schema.sql").write_text(SCHEMA + "ALTER TABLE public.orders OWNER TO shop;")
+    (script := tmp_path / "m.sql").write_text("ALTER TABLE orders ADD a int;\nINSERT INTO missing VALUES (1);")
+    html, data = tmp_path / "report.html", tmp_path / "report.json"
+    given = ["rehearse", "--schema", str(schema), str(script), "--html", str(html), "--json", str(data), "--quiet"]
+    assert cli.main(given) == 1
+    assert 'relation "missing" does not exist' in capsys.readouterr().out
+    assert "ALTER TABLE orders ADD a int" in html.read_text()
+    assert [finding["kind"] for finding in json.loads(data.read_text())["findings"]] == ["fails"]
+    script.write_text("ALTER TABLE orders ADD a int;")
+    assert cli.main(given) == 0
+    (tmp_path / "schema.sql").write_text("nonsense;")
+    assert cli.main(given) == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert list(Path(tempfile.gettempdir()).glob(f"{FOLDER}*")) == []
+
+
+@pytest.mark.long
+def test_a_killed_rehearsal_leaves_no_server_and_the_next_one_removes_its_folder(tmp_path: Path) -> None:
+    (script := tmp_path / "m.sql").write_text("SELECT pg_sleep(600);")
+    (tmp_path / "next.sql").write_text("SELECT 1;")
+    command = [sys.executable, "-m", "devstack.cli", "rehearse"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    tmp_path.chmod(0o711)
+    begun = subprocess.Popen([*command, str(script)], env=environment)
+    until(lambda: list(tmp_path.glob(f"{FOLDER}*/slave/data/postmaster.pid")))
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    (left,) = tmp_path.glob(f"{FOLDER}*")
+    servers = [PostgresServer(left / name) for name in ("plain", "captured", "slave")]
+    until(lambda: not any(server.is_running() for server in servers))
+    assert (
+        subprocess.run([*command, str(tmp_path / "next.sql"), "--quiet"], env=environment, check=False).returncode == 0
+    )
+    assert list(tmp_path.glob(f"{FOLDER}*")) == []
