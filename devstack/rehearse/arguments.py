@@ -10,13 +10,15 @@ replication do to them?
 
 Starts a plain PostgreSQL and a captured one with a slave, runs the scripts on both as psql would, statement by
 statement, and compares results, errors, notices, times and locks; then the slave with its master. Needs no root, no
-running stack, and no network. Everything is removed at the end.
+running stack, and with --schema no network. A master is only read. Everything is removed at the end.
 """
 EPILOG = """\
 exit status: 0 nothing found, 1 findings, 2 the rehearsal itself failed
 
 examples:
   ./sluice rehearse --schema schema.sql migrations/*.sql
+  ./sluice rehearse SHOP migrations/*.sql                  a copy of SHOP's master, its configuration
+  ./sluice rehearse --master postgresql://app@db1/shop --rows 1000 migrations/*.sql
   ./sluice rehearse --schema schema.sql --postgres 16 --html report.html migrations/0042_add_status.sql
 """
 
@@ -25,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
     parser.description = DESCRIPTION
     parser.epilog = EPILOG
-    parser.add_argument("given", nargs="*", metavar="SCRIPT", help="scripts for psql, in their order")
+    parser.add_argument(
+        "given",
+        nargs="*",
+        metavar="[PREFIX] SCRIPT",
+        help="a replication, if it is one's master; scripts for psql, in order",
+    )
     parser.add_argument(
         "--schema",
         action="append",
@@ -33,8 +40,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="makes the master's tables (and rows, if it has any), run by psql; may be repeated",
     )
-    parser.add_argument("--postgres", type=int, choices=RELEASES, metavar="RELEASE",
-                        help=f"release of the servers, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})")  # fmt: skip
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="copies the definitions of that database, which is only read; PGPASSWORD or ~/.pgpass has the password",
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        metavar="N",
+        help="copies N rows of each table of the master, and those that their foreign keys name (default: none)",
+    )
+    parser.add_argument(
+        "--made-up",
+        type=int,
+        default=100,
+        metavar="N",
+        help="rows that empty tables get without --rows (default 100; 0 for none)",
+    )
+    parser.add_argument(
+        "--postgres",
+        type=int,
+        choices=RELEASES,
+        metavar="RELEASE",
+        help=f"release of the servers, {RELEASES[0]} to {RELEASES[-1]} (default: the master's, else {NEWEST})",
+    )
     parser.add_argument("--database", metavar="NAME", help="name of the database (default rehearsal)")
     parser.add_argument("--user", default="postgres", metavar="ROLE", help="role that runs scripts (default postgres)")
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the servers")

@@ -1,41 +1,56 @@
-"""The command as a whole: servers, definitions, replication, scripts, report."""
+"""The command as a whole: servers, definitions, rows, replication, scripts, report."""
 
 import argparse
 import json
 import logging
+import os
 import re
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg import sql
 
-from devstack.postgres import PostgresServer
-from devstack.postgres_releases import NEWEST
-from devstack.rehearse.course import Course, Place, scripts_of
+from devstack.connections import Connections as OfStack
+from devstack.postgres_releases import NEWEST, RELEASES
+from devstack.rehearse import definitions, rows
+from devstack.rehearse.course import Course, Place, Say, Script, scripts_of
 from devstack.rehearse.page import page
-from devstack.rehearse.psql import run_file
 from devstack.rehearse.replica import Replica
-from devstack.rehearse.report import lines
+from devstack.rehearse.report import Report, lines
 from devstack.rehearse.servers import CAPTURED, PLAIN, SLAVE, Servers
+from devstack.stack import Stack
 from sluice import config
+from sluice.cli.connections import Connections
 from sluice.config import Replication
+from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal
+from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import accounts, catalog
 from sluice.vendors.postgres.connection import connect, quoted
 
 FAILED = 2
-_ROLES = re.compile(r'\b(?:OWNER TO|GRANT\b[^;]*?\bTO|FOR ROLE|AUTHORIZATION)\s+("(?:[^"]|"")+"|[\w$]+)', re.IGNORECASE)
-_NO_ROLES = {"public", "current_user", "current_role", "session_user", "group", "default"}
+DATABASE = "rehearsal"
+"""Where no master has a name for it."""
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-class NotMade(Terminal):
-    """The definitions cannot be made on a throw-away server."""
+@dataclass(frozen=True)
+class Origin:
+    """What a rehearsal is a copy of."""
 
-    def __init__(self, file: Path, output: str):
-        super().__init__(f"{file} ends with an error, before any script ran: {output.strip()[-1000:]}")
+    replication: Replication | None
+    """None: of every table, for definitions that no configuration belongs to."""
+    master: ConnectionInfo | None
+    """Read for definitions, and for rows if asked for; None with files of definitions alone."""
+    files: list[Path]
+    release: int
+
+    @property
+    def database(self) -> str:
+        return self.master.database if self.master else DATABASE
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,86 +66,120 @@ def run(args: argparse.Namespace) -> int:
 
 def rehearse(args: argparse.Namespace, stack: ExitStack) -> int:
     """Raises `SluiceError` and the errors of psycopg and of the system."""
-    scripts = scripts_of([_there(Path(name)) for name in args.given])
-    if not scripts:
-        raise Terminal("There is nothing to rehearse: name the scripts.")
-    schema = [_there(Path(name)) for name in args.schema]
 
     def say(line: str) -> None:
         if not args.quiet:
             print(f"… {line}", file=sys.stderr, flush=True)
 
-    settings = dict(text.partition("=")[::2] for text in args.setting)
-    release = args.postgres or NEWEST
-    say(f"servers of PostgreSQL {release}")
-    servers = Servers(stack, release, settings)
-    servers.start()
-    database = args.database or "rehearsal"
-    for name in (PLAIN, CAPTURED):
-        make_database(servers.postgres[name], database, schema, args.user)
-    say("capture and the slave's first load")
-    replication = _replication(servers, database)
-    replicas = []
-    for name, slave in replication.slaves.items():
-        server = servers.postgres[SLAVE]
-        server.create_database(name)
-        infos = {
-            replication.master.conn_id: servers.postgres[CAPTURED].info(database),
-            slave.conn_id: server.info(name),
-        }
-        replicas.append(Replica(Pair.of(replication, name, infos), servers.redis.url, args.event_triggers))
-    for replica in replicas:
-        replica.begin(stack)
-    plain, captured = (
-        Place(servers.postgres[name], database, args.user, args.single_transaction) for name in (PLAIN, CAPTURED)
-    )
-    own = (replication.prefix.lower, replication.master.schema)
-    course = Course(plain, captured, replicas, own, args.wait)
-    report = course.run(", ".join(name for name, _ in scripts), scripts, say)
+    given = list(args.given)
+    prefix = given.pop(0) if given and _PREFIX.fullmatch(given[0]) and not Path(given[0]).exists() else None
+    scripts = scripts_of([_there(name) for name in given])
+    if not scripts:
+        raise Terminal("There is nothing to rehearse: name the scripts.")
+    report = _rehearsed(args, _origin(args, prefix), scripts, stack, say)
     if args.html:
         Path(args.html).write_text(page(report), encoding="utf-8")
     if args.json:
         Path(args.json).write_text(json.dumps(report.as_dict(), indent=1), encoding="utf-8")
     shown = lines(report)
-    print("\n".join(shown if not args.quiet else shown[-1 - len(report.findings) :]))
+    print("\n".join(shown[-1 - len(report.findings) :] if args.quiet else shown))
     return 1 if report.findings else 0
 
 
-def _there(file: Path) -> Path:
+def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], stack: ExitStack, say: Say) -> Report:
+    say(f"servers of PostgreSQL {origin.release}")
+    servers = Servers(stack, origin.release, dict(text.partition("=")[::2] for text in args.setting))
+    servers.start()
+    database, plain = args.database or origin.database, servers.postgres[PLAIN]
+    if origin.files:
+        definitions.from_files(plain, database, origin.files, args.user)
+    elif origin.master is not None:
+        say(f"definitions of {origin.master.database} at {origin.master.host}:{origin.master.port}")
+        definitions.from_master(plain, origin.master, servers.folder, args.user)
+        database = origin.master.database
+    notes = _fill(args, origin, plain.info(database))
+    servers.start_captured()
+    say("capture and the slave's first load")
+    replication = origin.replication or _of_every_table(servers, database)
+    replicas = [_replica(args, servers, replication, name, database) for name in replication.slaves]
+    for replica in replicas:
+        replica.begin(stack)
+    places = (Place(servers.postgres[name], database, args.user, args.single_transaction) for name in (PLAIN, CAPTURED))
+    one, other = places
+    own = (replication.prefix.lower, replication.master.schema)
+    report = Course(one, other, replicas, own, args.wait).run(", ".join(name for name, _ in scripts), scripts, say)
+    report.notes = notes
+    return report
+
+
+def _there(name: str) -> Path:
+    file = Path(name)
     if not file.is_file():
         raise Terminal(f"There is no file {file}.")
     return file
 
 
-def make_database(server: PostgresServer, database: str, files: list[Path], user: str) -> None:
-    """Makes the database, the roles that the files name, and what the files define. Raises `NotMade`."""
-    server.create_database(database)
-    for file in files:
-        for role in roles_of(file.read_text(encoding="utf-8-sig")):
-            _make_role(server, role)
-    if user != "postgres":
-        server.create_role(user)
-    for file in files:
-        output = run_file(server.info(database), file, ("-q", "-v", "ON_ERROR_STOP=on"))
-        if re.search(r"^(ERROR|FATAL):|^psql:.*(ERROR|FATAL|error):", output, re.MULTILINE):
-            raise NotMade(file, output)
+def _origin(args: argparse.Namespace, prefix: str | None) -> Origin:
+    """Raises `SluiceError` for what is not there or cannot be rehearsed."""
+    replication = config.load(prefix) if prefix else None
+    files = [_there(name) for name in args.schema]
+    master: ConnectionInfo | None = None
+    if replication is not None:
+        place = replication.master
+        if place.stream is not None or place.vendor != "postgres":
+            raise Terminal(f"{replication.prefix}: only a PostgreSQL master that is captured by triggers is rehearsed.")
+        others = [name for name, slave in replication.slaves.items() if slave.vendor != "postgres"]
+        if others:
+            raise Terminal(
+                f"{replication.prefix}: slaves that are no PostgreSQL are not rehearsed: {', '.join(others)}."
+            )
+        if not args.master and not files:
+            master = _connection(place.conn_id, place.vendor)
+    if args.master:
+        master = accounts.located(args.master)
+    if master is None and not files:
+        raise Terminal("Say what to copy: --schema FILE, --master URL, or the PREFIX of a replication.")
+    release = args.postgres or (definitions.release_of(master) if master else NEWEST)
+    if release not in RELEASES:
+        raise Terminal(f"PostgreSQL {release} is not known here: name another release with --postgres.")
+    return Origin(replication, master, files, release)
 
 
-def roles_of(text: str) -> list[str]:
-    """The roles that definitions give something to; `pg_dump` does not make them."""
-    names = [name[1:-1].replace('""', '"') if name[0] == '"' else name.lower() for name in _ROLES.findall(text)]
-    made = {name.lower().strip('"') for name in re.findall(r'CREATE (?:ROLE|USER)\s+("[^"]+"|[\w$]+)', text, re.I)}
-    return sorted({name for name in names if name not in _NO_ROLES | made and not name.startswith("pg_")})
+def _connection(conn_id: str, vendor: str) -> ConnectionInfo:
+    if f"AIRFLOW_CONN_{conn_id.upper()}" in os.environ:
+        return Connections(None)(conn_id, vendor)
+    stack = Stack()
+    if stack.status().supervisor is None:
+        return Connections(None)(conn_id, vendor)  # which says what to do
+    return OfStack(stack)(conn_id, vendor)
 
 
-def _make_role(server: PostgresServer, role: str) -> None:
-    with server.connect() as connection:
-        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
-            connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+def _fill(args: argparse.Namespace, origin: Origin, plain: ConnectionInfo) -> list[str]:
+    """Gives the tables rows; returns what is to be known about them."""
+    with connect(plain, application="sluice rehearsal", autocommit=True) as copy:
+        if args.rows and origin.master is not None:
+            with connect(origin.master, application="sluice rehearsal", autocommit=True) as master:
+                rows.sample(master, copy, args.rows)
+            return [f"Rows: a sample of {args.rows} rows a table and what their foreign keys name."]
+        if not args.made_up:
+            return []
+        filled, refused = rows.make_up(copy, args.made_up)
+        copy.execute("ANALYZE")
+        made = f"{counted(len(filled), 'table')} got {args.made_up} made-up rows: a statement may fail on them alone."
+        return [*([made] if filled else []), *(f"{table} got none: {reason}" for table, reason in refused.items())]
 
 
-def _replication(servers: Servers, database: str) -> Replication:
-    """A replication of every table, for definitions that no configuration belongs to."""
+def _replica(args: argparse.Namespace, servers: Servers, replication: Replication, name: str, database: str) -> Replica:
+    server = servers.postgres[SLAVE]
+    server.create_database(name)
+    infos = {
+        replication.slaves[name].conn_id: server.info(name),
+        replication.master.conn_id: servers.postgres[CAPTURED].info(database),
+    }
+    return Replica(Pair.of(replication, name, infos), servers.redis.url, args.event_triggers)
+
+
+def _of_every_table(servers: Servers, database: str) -> Replication:
     with connect(servers.postgres[CAPTURED].info(database), application="sluice rehearsal", autocommit=True) as master:
         schemas = sorted({table.schema for table in catalog.tables(master)} | {"public"})
     tables = "".join(f"  {json.dumps(quoted(schema) + '.*')}: {{}}\n" for schema in schemas)

@@ -120,6 +120,8 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     waits: dict[str, Waits] = field(default_factory=dict)
     """`plain`, `captured` → what writers met."""
+    notes: list[str] = field(default_factory=list)
+    """What is to be known about the copy."""
     equal_after: dict[str, float | None] = field(default_factory=dict)
     """Slave → seconds from the end of the scripts until it had everything."""
 
@@ -227,6 +229,7 @@ def lines(report: Report) -> list[str]:
         compared = [table for table in report.tables if table.slave == slave]
         equal = sum(table.outcome in ("identical", "empty") for table in compared)
         found.append(f"{slave} {after}; {equal} of {counted(len(compared), 'table')} equal")
+    found += report.notes
     found += ["", *(_finding(finding) for finding in report.findings)]
     found.append(counted(len(report.findings), "finding") if report.findings else "nothing found")
     return found

@@ -1,7 +1,8 @@
 """The throw-away servers of a rehearsal: three PostgreSQL and a Redis, in a folder that is removed whatever happens.
 
 Each side is a server, no database of a shared one: roles, `ALTER DATABASE … SET`, `ALTER SYSTEM`, tablespaces and
-prepared transactions belong to a server, and a script may change each of them.
+prepared transactions belong to a server, and a script may change each of them. The captured server begins as a copy of
+the plain one's files, so that both have the same OIDs, rows and values of volatile defaults.
 
 The kernel ends the servers with this process. A folder that a killed rehearsal left is removed by the next one.
 """
@@ -16,9 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from devstack.account import new_folder
+from devstack.account import new_folder, service_account
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
+from devstack.server import Server
 
 FOLDER = "sluice-rehearsal-"
 LOCK = "lock"
@@ -55,14 +57,28 @@ class Servers:
         self._stack = stack
 
     def start(self) -> None:
-        """Starts all. Call it in the thread with which they are to end."""
-        every = [*self.postgres.values(), self.redis]
+        """Starts all but the captured one. Call it in the thread with which they are to end."""
+        every = [self.postgres[PLAIN], self.postgres[SLAVE], self.redis]
         with ThreadPoolExecutor(len(every)) as pool:
             for made in [pool.submit(server.prepare) for server in every]:
                 made.result()
         for server in every:
-            self._stack.callback(server.stop)
-            server.start(die_with_parent=True)
+            self._start(server)
+
+    def start_captured(self) -> None:
+        """Starts the captured server with all that the plain one has. Ends the sessions there."""
+        plain, captured = self.postgres[PLAIN], self.postgres[CAPTURED]
+        plain.stop()
+        for name in ("data", "passwords"):
+            shutil.copytree(plain.directory / name, captured.directory / name, symlinks=True)
+        if account := service_account():
+            account.take_over(captured.data)
+        for server in (plain, captured):
+            self._start(server)
+
+    def _start(self, server: Server) -> None:
+        self._stack.callback(server.stop)
+        server.start(die_with_parent=True)
 
 
 def remove_left(parent: Path | None = None) -> list[Path]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from devstack.rehearse import report as reports
-from devstack.rehearse.command import roles_of
 from devstack.rehearse.compare import difference
+from devstack.rehearse.definitions import roles_of
 from devstack.rehearse.page import page
 from devstack.rehearse.psql import Outcome
 from devstack.rehearse.report import Followed, Lock, Report, Side, Step, Table, Waits

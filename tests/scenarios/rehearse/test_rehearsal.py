@@ -52,8 +52,8 @@ def rehearse(
         with ExitStack() as stack:
             replica = Replica(Pair.of(replication, "dr1", {"m": master, "s": slave}), redis_server.url, notified)
             replica.begin(stack)
-            places = [Place(postgres, info.database, "postgres") for info in (plain, master)]
-            course = Course(*places, [replica], ("demo_", "sluice"), 60.0)
+            one, other = (Place(postgres, info.database, "postgres") for info in (plain, master))
+            course = Course(one, other, [replica], ("demo_", "sluice"), 60.0)
             return course.run("script", [("m.sql", split(script))], lambda line: None)
 
     return run

@@ -1,0 +1,158 @@
+"""Makes the database of a rehearsal: from files, or from the definitions of a master that is read and not changed.
+
+Of a master come roles without passwords, settings of roles and of the database, extensions, all definitions, and the
+list of captured tables, so that what Sluice has there can be removed from the copy as from a master that leaves. Rows
+come only if asked for, see `rows`.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from devstack.postgres import SUPERUSER, PostgresServer, binary
+from devstack.rehearse.psql import environment, run_file
+from sluice.capture.uninstall import uninstall
+from sluice.configuration.resolve import own_tables
+from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.postgres import accounts, catalog
+from sluice.vendors.postgres.connection import connect, quoted
+
+LOCK_TIMEOUT = "5s"
+"""How long reading definitions may wait for a lock of the master."""
+_ROLES = re.compile(r'\b(?:OWNER TO|GRANT\b[^;]*?\bTO|FOR ROLE|AUTHORIZATION)\s+("(?:[^"]|"")+"|[\w$]+)', re.IGNORECASE)
+_NO_ROLES = {"public", "current_user", "current_role", "session_user", "group", "default"}
+_NEWER = re.compile(
+    r"^SET (transaction_timeout|default_table_access_method|idle_in_transaction\w*) = .*$", re.MULTILINE
+)
+"""Settings in the head of a dump of the newest release that older servers do not know, and that define nothing."""
+
+
+class NotMade(Terminal):
+    """The definitions cannot be made on a throw-away server."""
+
+    def __init__(self, place: object, output: str):
+        super().__init__(f"{place} ends with an error, before any script ran: {output.strip()[-1000:]}")
+
+
+class NotRead(Terminal):
+    """The master's definitions cannot be read."""
+
+    def __init__(self, info: ConnectionInfo, reason: str):
+        super().__init__(
+            f"The definitions of {info.database} at {info.host}:{info.port} cannot be read: {reason.strip()[-1000:]} "
+            "Nothing was changed there."
+        )
+
+
+def from_files(server: PostgresServer, database: str, files: Iterable[Path], user: str) -> None:
+    """Makes the database, the roles that the files name, and what the files define. Raises `NotMade`."""
+    server.create_database(database)
+    for file in files:
+        for role in roles_of(file.read_text(encoding="utf-8-sig")):
+            _make_role(server, role)
+    if user != SUPERUSER:
+        server.create_role(user)
+    for file in files:
+        _run(server, database, file, file)
+
+
+def _run(server: PostgresServer, database: str, file: Path, place: object) -> None:
+    output = run_file(server.info(database), file, ("-q", "-v", "ON_ERROR_STOP=on"))
+    if re.search(r"^(psql:.*)?(ERROR|FATAL|error):", output, re.MULTILINE):
+        raise NotMade(place, output)
+
+
+def roles_of(text: str) -> list[str]:
+    """The roles that definitions give something to; `pg_dump` does not make them."""
+    names = [name[1:-1].replace('""', '"') if name[0] == '"' else name.lower() for name in _ROLES.findall(text)]
+    made = {name.lower().strip('"') for name in re.findall(r'CREATE (?:ROLE|USER)\s+("[^"]+"|[\w$]+)', text, re.I)}
+    return sorted({name for name in names if name not in _NO_ROLES | made and not name.startswith("pg_")})
+
+
+def _make_role(server: PostgresServer, role: str) -> None:
+    with server.connect() as connection:
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+            connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+
+
+def release_of(master: ConnectionInfo) -> int:
+    """The master's release of PostgreSQL, such as 16. Raises the errors of the session."""
+    with connect(master, application="sluice rehearsal", autocommit=True) as connection:
+        return connection.info.server_version // 10000
+
+
+def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, user: str) -> None:
+    """Makes the master's database on the server. Raises `NotRead`, `NotMade`, and errors of the sessions."""
+    dump, roles = folder / "definitions.sql", folder / "roles.sql"
+    _read(master, ["pg_dumpall", "--roles-only", "--no-role-passwords", "-f", str(roles)])
+    options = ["--schema-only", "--no-subscriptions", "--no-tablespaces", f"--lock-wait-timeout={LOCK_TIMEOUT}"]
+    _read(master, ["pg_dump", *options, "-f", str(dump)])
+    dump.write_text(_NEWER.sub("", dump.read_text()))
+    run_file(server.info(), roles)  # `CREATE ROLE postgres` fails, and nothing else should
+    server.create_database(master.database)
+    if user != SUPERUSER:
+        server.create_role(user)
+    # The public schema comes with the database, and with the dump if its owner or rights were changed.
+    _run(server, master.database, dump, f"The dump of {master.database}")
+    with connect(master, application="sluice rehearsal", autocommit=True) as connection:
+        settings = connection.execute(
+            "SELECT coalesce(r.rolname, ''), s.setdatabase <> 0, s.setconfig FROM pg_catalog.pg_db_role_setting s "
+            "LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d "
+            "ON d.oid = s.setdatabase WHERE s.setdatabase = 0 AND s.setrole <> 0 OR d.datname = current_database()"
+        ).fetchall()
+        _leave(server, connection, master.database)
+    with server.connect(master.database) as made:
+        made.execute("DELETE FROM pg_catalog.pg_db_role_setting")
+        for role, of_database, texts in settings:
+            # ALTER … SET would quote lists such as a search_path otherwise than they are stored.
+            made.execute(
+                "INSERT INTO pg_catalog.pg_db_role_setting SELECT CASE WHEN %s THEN d.oid ELSE 0 END, "
+                "coalesce((SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %s), 0), %s::text[] "
+                "FROM pg_catalog.pg_database d WHERE d.datname = current_database()",
+                [of_database, role, texts],
+            )
+
+
+def _read(master: ConnectionInfo, command: list[str]) -> None:
+    done = subprocess.run(
+        [str(binary(command[0])), *command[1:]],
+        env={**environment(master), "PGAPPNAME": "sluice rehearsal"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NotRead(master, done.stderr)
+
+
+def _leave(server: PostgresServer, master: "psycopg.Connection[tuple[object, ...]]", database: str) -> None:
+    """Removes every prefix of Sluice from the copy, as from a master that leaves."""
+    info = server.info(database)
+    with connect(info, application="sluice rehearsal", autocommit=True) as copy:
+        for own in sorted(own_tables(catalog.tables(copy))):
+            if own.name.endswith("tables"):
+                _copy_list(master, copy, own)
+                prefix = Prefix(own.name.removesuffix("tables"))
+                accounts.remove_event_triggers(copy, prefix, own.schema)
+                uninstall(copy, prefix, own.schema)
+
+
+def _copy_list(
+    master: "psycopg.Connection[tuple[object, ...]]", copy: "psycopg.Connection[tuple[object, ...]]", table: TableName
+) -> None:
+    """Copies which tables a prefix captures."""
+    name = quoted(table.schema, table.name)
+    with copy.transaction():
+        copy.execute("SET LOCAL session_replication_role = replica")
+        with (
+            master.cursor().copy(f"COPY {name} TO STDOUT".encode()) as reading,
+            copy.cursor().copy(f"COPY {name} FROM STDIN".encode()) as writing,
+        ):
+            for part in reading:
+                writing.write(part)
