@@ -121,7 +121,7 @@ def _there(name: str) -> Path:
 
 def _origin(args: argparse.Namespace, prefix: str | None) -> Origin:
     """Raises `SluiceError` for what is not there or cannot be rehearsed."""
-    replication = config.load(prefix) if prefix else None
+    replication = config.load(config.meant(prefix)) if prefix else None
     files = [_there(name) for name in args.schema]
     master: ConnectionInfo | None = None
     if replication is not None:
