@@ -1,10 +1,12 @@
 """`./sluice rehearse`: a migration is tried on a captured copy before it touches the master.
 
-script     divides a script into statements                    arguments  the options
-psql       runs them, by psql itself                           servers    throw-away servers, whatever happens
-watch      locks that a script holds                           replica    a replication between them
-compare    what psql printed with capture and without          course     runs it all, makes the report
-report     findings; on the terminal, as JSON, as a page       definitions  makes the databases
+arguments  the options                                    command      the whole
+servers    throw-away servers, whatever happens           definitions  makes the database, of files or a master
+replica    a replication between them                     rows         a sample of a master's, or made-up ones
+script     divides a script into statements               psql         runs them, by psql itself
+watch      locks that a script holds                      writers      write meanwhile
+compare    what psql printed with capture and without     course       runs scripts on both servers
+report     findings; on the terminal, as JSON             page         the same as a page
 """
 
 import argparse

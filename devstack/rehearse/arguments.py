@@ -19,6 +19,7 @@ examples:
   ./sluice rehearse --schema schema.sql migrations/*.sql
   ./sluice rehearse SHOP migrations/*.sql                  a copy of SHOP's master, its configuration
   ./sluice rehearse --master postgresql://app@db1/shop --rows 1000 migrations/*.sql
+  ./sluice rehearse SHOP --command 'alembic upgrade head' --writers 4
   ./sluice rehearse --schema schema.sql --postgres 16 --html report.html migrations/0042_add_status.sql
 """
 
@@ -77,6 +78,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS",
                         help="how long a slave may take to follow a statement (default 60)")  # fmt: skip
+    parser.add_argument(
+        "--command",
+        dest="command_line",
+        metavar="COMMAND",
+        help="runs that, e.g. 'alembic upgrade head', on both; DATABASE_URL and PGHOST to PGDATABASE name the database",
+    )
+    parser.add_argument("--folder", metavar="DIR", help="runs its *.sql in order, each as a whole, and compares output")
+    parser.add_argument("--writers", type=int, default=0, metavar="N", help="sessions that write meanwhile (default 0)")
+    parser.add_argument("--writes", metavar="FILE", help="statements that writers run, instead of made-up ones")
     parser.add_argument("--html", metavar="FILE", help="write the report as a page there")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON there")
     parser.add_argument("--quiet", action="store_true", help="print findings only")

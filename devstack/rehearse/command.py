@@ -19,7 +19,9 @@ from devstack.rehearse.course import Course, Place, Say, Script, scripts_of
 from devstack.rehearse.page import page
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Report, lines
+from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.servers import CAPTURED, PLAIN, SLAVE, Servers
+from devstack.rehearse.writers import accepted, statements_of
 from devstack.stack import Stack
 from sluice import config
 from sluice.cli.connections import Connections
@@ -73,9 +75,7 @@ def rehearse(args: argparse.Namespace, stack: ExitStack) -> int:
 
     given = list(args.given)
     prefix = given.pop(0) if given and _PREFIX.fullmatch(given[0]) and not Path(given[0]).exists() else None
-    scripts = scripts_of([_there(name) for name in given])
-    if not scripts:
-        raise Terminal("There is nothing to rehearse: name the scripts.")
+    scripts = _scripts(args, given)
     report = _rehearsed(args, _origin(args, prefix), scripts, stack, say)
     if args.html:
         Path(args.html).write_text(page(report), encoding="utf-8")
@@ -104,12 +104,41 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
     replicas = [_replica(args, servers, replication, name, database) for name in replication.slaves]
     for replica in replicas:
         replica.begin(stack)
-    places = (Place(servers.postgres[name], database, args.user, args.single_transaction) for name in (PLAIN, CAPTURED))
-    one, other = places
+    writes = _writes(args, plain.info(database))
+    one, other = (
+        Place(servers.postgres[name], database, args.user, args.single_transaction, args.writers, writes)
+        for name in (PLAIN, CAPTURED)
+    )
     own = (replication.prefix.lower, replication.master.schema)
     report = Course(one, other, replicas, own, args.wait).run(", ".join(name for name, _ in scripts), scripts, say)
     report.notes = notes
     return report
+
+
+def _scripts(args: argparse.Namespace, given: list[str]) -> list[Script]:
+    """What is rehearsed. Raises `Terminal` if it is not there, or nothing is."""
+    scripts = scripts_of([_there(name) for name in given])
+    if args.folder:
+        files = sorted(Path(args.folder).glob("*.sql"))
+        scripts += [(file.name, [Statement(str(file), 1, Kind.FILE)]) for file in files]
+    if args.command_line:
+        scripts.append(("command", [Statement(args.command_line, 1, Kind.PROGRAM)]))
+    if not scripts:
+        raise Terminal("There is nothing to rehearse: name scripts, a --folder with some, or a --command.")
+    return scripts
+
+
+def _writes(args: argparse.Namespace, plain: ConnectionInfo) -> list[str]:
+    """What writers run meanwhile."""
+    if not args.writers:
+        return []
+    with connect(plain, application="sluice rehearsal", autocommit=True) as connection:
+        if args.writes:
+            return [statement.text for statement in read(_there(args.writes))]
+        found = accepted(connection, statements_of(connection))
+    if not found:
+        raise Terminal("No writes could be made up for these tables: name a file of the application's with --writes.")
+    return found
 
 
 def _there(name: str) -> Path:

@@ -34,9 +34,15 @@ def different_lines(plain: Sequence[str], captured: Sequence[str]) -> list[str]:
     return [line for line in difflib.ndiff(plain, captured) if line[:2] in ("- ", "+ ")]
 
 
-def difference(plain: Outcome, captured: Outcome, own: Sequence[str]) -> list[str]:
-    """How a statement ends otherwise with capture than without; nothing if it ends alike."""
-    lines = different_lines(normal(plain.output, own), normal(captured.output, own))
+def difference(plain: Outcome, captured: Outcome, own: Sequence[str], *, results: bool = True) -> list[str]:
+    """How a statement ends otherwise with capture than without; nothing if it ends alike.
+
+    `results`: whether results count, too, not only messages; writers beside it make other results on each server.
+    """
+    both = [normal(outcome.output, own) for outcome in (plain, captured)]
+    if not results:
+        both = [[line for line in lines if _MESSAGE.match(line)] for lines in both]
+    lines = different_lines(*both)
     if not lines and (plain.sqlstate, plain.ended) != (captured.sqlstate, captured.ended):
         lines = [f"- SQLSTATE {plain.sqlstate}", f"+ SQLSTATE {captured.sqlstate}"]
     return lines

@@ -1,17 +1,19 @@
 """Runs scripts on a plain and on a captured server, one after the other, and watches what each statement does."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from devstack.postgres import PostgresServer
 from devstack.rehearse import report as reports
 from devstack.rehearse.compare import difference
-from devstack.rehearse.psql import Outcome, Psql
+from devstack.rehearse.psql import Psql, run_whole
 from devstack.rehearse.replica import Replica
-from devstack.rehearse.report import Finding, Followed, Lock, Report, Side, Step, Table
-from devstack.rehearse.script import Statement, read
+from devstack.rehearse.report import Finding, Followed, Lock, Report, Side, Step, Table, Waits
+from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.watch import Watch
+from devstack.rehearse.writers import Writers
 from sluice.counted import counted
 from sluice.model.table_state import TableState, TableStates, how_to_capture, how_to_load
 from sluice.verify.findings import Outcome as Compared
@@ -30,37 +32,28 @@ class Place:
     user: str
     single: bool = False
     """Whether each script is one transaction."""
+    writers: int = 0
+    """How many sessions write meanwhile."""
+    writes: Sequence[str] = ()
+    """What they run."""
 
 
-def run_scripts(place: Place, scripts: Sequence[Script], after: Callable[[Watch], None]) -> list[list[Side]]:
-    """Runs the scripts, each in a session of its own; returns what happened to the statements of each.
+def run_scripts(
+    place: Place, scripts: Sequence[Script], after: Callable[[Watch], None]
+) -> tuple[list[list[Side]], Waits]:
+    """Runs the scripts, each in a session of its own; returns what happened to the statements of each, and to writers.
 
     After a script that psql ended with an error the others are not run. `after` is called after each statement.
     """
-    ignored = ("sluice",)
-    watch = Watch(place.server, place.database, ignored)
+    watch = Watch(place.server, place.database, ("sluice",))
     watch.start()
     done: list[list[Side]] = []
     try:
-        for _, statements in scripts:
-            info = place.server.info(place.database, place.user)
-            sides: list[Side] = []
-            done.append(sides)
-            with Psql(info, single=place.single, waiting=watch.idle) as psql:
-                for statement in statements:
-                    began = watch.clock()
-                    outcome = psql.run(statement)
-                    sides.append(Side(began, outcome))
-                    after(watch)
-                    if outcome.ended:
-                        break
-                rest = psql.close()
-            if sides and rest and place.single:
-                last = sides[-1]
-                last.outcome = Outcome(last.outcome.output + rest, last.outcome.sqlstate, last.outcome.rows,
-                                       last.outcome.seconds, last.outcome.ended)  # fmt: skip
-            if sides and sides[-1].outcome.ended and sides[-1].outcome.failed:
-                break
+        with Writers(place.server, place.database, place.writes, place.writers) as writers:
+            for _, statements in scripts:
+                done.append(sides := _run_script(place, statements, watch, after))
+                if sides and sides[-1].outcome.ended and sides[-1].outcome.failed:
+                    break
     finally:
         watch.stop()
     for sides in done:
@@ -69,7 +62,31 @@ def run_scripts(place: Place, scripts: Sequence[Script], after: Callable[[Watch]
             side.locks = [
                 Lock(held.table, held.mode, held.began, held.seconds) for held in watch.held_between(side.began, until)
             ]
-    return done
+    return done, writers.waits
+
+
+def _run_script(
+    place: Place, statements: Sequence[Statement], watch: Watch, after: Callable[[Watch], None]
+) -> list[Side]:
+    info = place.server.info(place.database, place.user)
+    sides: list[Side] = []
+    psql: Psql | None = None
+    with ExitStack() as stack:
+        for statement in statements:
+            began = watch.clock()
+            if statement.kind in (Kind.FILE, Kind.PROGRAM):
+                outcome = run_whole(info, statement)
+            else:
+                psql = psql or stack.enter_context(Psql(info, single=place.single, waiting=watch.idle))
+                outcome = psql.run(statement)
+            sides.append(Side(began, outcome))
+            after(watch)
+            if outcome.ended:
+                break
+        if psql is not None and place.single:
+            last = sides[-1]
+            last.outcome = replace(last.outcome, output=last.outcome.output + psql.close())
+    return sides
 
 
 class Course:
@@ -84,7 +101,7 @@ class Course:
         """Runs everything, and returns the report."""
         report = Report(title, self.captured.server.release)
         say(f"{counted(len(scripts), 'script')} on the plain server")
-        plain = run_scripts(self.plain, scripts, lambda watch: None)
+        plain, report.waits["plain"] = run_scripts(self.plain, scripts, lambda watch: None)
         say("and on the captured one")
         self._states = {replica.name: replica.states() for replica in self.replicas}
         grown = self._items()
@@ -104,7 +121,9 @@ class Course:
                 followed = [self._followed(replica) for replica in self.replicas]
             seen.append((added, size, followed))
 
-        captured = run_scripts(self.captured, scripts, after)
+        captured, report.waits["captured"] = run_scripts(self.captured, scripts, after)
+        if not self.plain.writers:
+            report.waits.clear()
         report.steps = self._steps(scripts, plain, captured, seen)
         for replica in self.replicas:
             replica.find_definitions()
@@ -145,7 +164,10 @@ class Course:
                 if other is not None:
                     step.items, step.bytes, step.followed = next(after)
                 if one is not None and other is not None:
-                    step.difference = difference(one.outcome, other.outcome, self.own)
+                    step.difference = difference(
+                        one.outcome, other.outcome, self.own,
+                        results=not self.plain.writers and statement.kind is not Kind.PROGRAM,
+                    )  # fmt: skip
                 elif one is not None or other is not None:
                     step.difference = [f"{'+' if one is None else '-'} runs only there: psql had ended before"]
                 steps.append(step)

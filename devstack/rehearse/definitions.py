@@ -56,10 +56,9 @@ def from_files(server: PostgresServer, database: str, files: Iterable[Path], use
     for file in files:
         for role in roles_of(file.read_text(encoding="utf-8-sig")):
             _make_role(server, role)
-    if user != SUPERUSER:
-        server.create_role(user)
     for file in files:
         _run(server, database, file, file)
+    _let_in(server, user)
 
 
 def _run(server: PostgresServer, database: str, file: Path, place: object) -> None:
@@ -73,6 +72,15 @@ def roles_of(text: str) -> list[str]:
     names = [name[1:-1].replace('""', '"') if name[0] == '"' else name.lower() for name in _ROLES.findall(text)]
     made = {name.lower().strip('"') for name in re.findall(r'CREATE (?:ROLE|USER)\s+("[^"]+"|[\w$]+)', text, re.I)}
     return sorted({name for name in names if name not in _NO_ROLES | made and not name.startswith("pg_")})
+
+
+def _let_in(server: PostgresServer, user: str) -> None:
+    """Lets the role log in, which definitions may have made without a password."""
+    if user != SUPERUSER:
+        server.create_role(user)
+        with server.connect() as connection:
+            names = sql.Identifier(user), sql.Literal(server.info(user=user).password)
+            connection.execute(sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(*names))
 
 
 def _make_role(server: PostgresServer, role: str) -> None:
@@ -96,10 +104,9 @@ def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, us
     dump.write_text(_NEWER.sub("", dump.read_text()))
     run_file(server.info(), roles)  # `CREATE ROLE postgres` fails, and nothing else should
     server.create_database(master.database)
-    if user != SUPERUSER:
-        server.create_role(user)
     # The public schema comes with the database, and with the dump if its owner or rights were changed.
     _run(server, master.database, dump, f"The dump of {master.database}")
+    _let_in(server, user)
     with connect(master, application="sluice rehearsal", autocommit=True) as connection:
         settings = connection.execute(
             "SELECT coalesce(r.rolname, ''), s.setdatabase <> 0, s.setconfig FROM pg_catalog.pg_db_role_setting s "

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 from devstack.postgres import binary
-from devstack.rehearse.script import Statement
+from devstack.rehearse.script import Kind, Statement
 from devstack.server import clean_environment
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
@@ -70,7 +71,8 @@ class Outcome:
 
 def environment(info: ConnectionInfo, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment with the variables by which libpq finds the database, and DATABASE_URL."""
-    url = f"postgresql://{info.user}:{info.password}@{info.host}:{info.port}/{info.database}"
+    user, password, database = (quote(text, safe="") for text in (info.user, info.password, info.database))
+    url = f"postgresql://{user}:{password}@{info.host}:{info.port}/{database}"
     return {
         **clean_environment("PG", "DATABASE_URL"),
         "PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGPASSWORD": info.password,
@@ -82,8 +84,16 @@ def environment(info: ConnectionInfo, more: Mapping[str, str] | None = None) -> 
 class Psql:
     """A context. `waiting`: whether the server waits for the session, for seconds now."""
 
-    def __init__(self, info: ConnectionInfo, *, single: bool = False, waiting: Callable[[], float] = lambda: 0.0):
-        """`single`: a transaction around everything, as `psql --single-transaction` does."""
+    def __init__(
+        self,
+        info: ConnectionInfo,
+        *,
+        single: bool = False,
+        waiting: Callable[[], float] = lambda: 0.0,
+        more: Mapping[str, str] | None = None,
+    ):
+        """`single`: a transaction around everything, as `psql --single-transaction` does. `more`: environment
+        variables."""
         self._mark = f"@@{secrets.token_hex(8)}"
         self._waiting = waiting
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -93,7 +103,7 @@ class Psql:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment(info),
+            env=environment(info, more),
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -150,7 +160,7 @@ class Psql:
             output.append(_PLACE.sub("", before))
             if mark:
                 state, _, rows = after.strip().partition(" ")
-                known = not statement.command
+                known = statement.kind is Kind.SQL
                 number = int(rows) if rows.isdecimal() and known else 0
                 return Outcome("".join(output), state if known else "", number, seconds)
 
@@ -159,6 +169,26 @@ class Psql:
         for line in self._process.stdout:
             self._lines.put(line.decode(errors="replace"))
         self._lines.put(None)
+
+
+def run_whole(info: ConnectionInfo, statement: Statement) -> Outcome:
+    """Runs a file by psql, or a command of the shell, which finds the database by DATABASE_URL, PGHOST and the like."""
+    begun = time.monotonic()
+    if statement.kind is Kind.FILE:
+        return Outcome(run_file(info, Path(statement.text), ("-a", "-q")), "", 0, time.monotonic() - begun)
+    done = subprocess.run(
+        statement.text,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment(info),
+        check=False,
+    )
+    state = f"exit status {done.returncode}" if done.returncode else "00000"
+    return Outcome(
+        done.stdout.decode(errors="replace"), state, 0, time.monotonic() - begun, ended=bool(done.returncode)
+    )
 
 
 def run_file(

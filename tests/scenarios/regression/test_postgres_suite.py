@@ -1,7 +1,6 @@
 """PostgreSQL's regression suite prints the same with capture as without, and a slave follows it, or names what it does
 not follow."""
 
-import difflib
 import re
 import shutil
 import threading
@@ -17,6 +16,7 @@ from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST
 from devstack.redis import RedisServer
+from devstack.rehearse.compare import different_lines, normal
 from sluice.capture import wildcards
 from sluice.model.names import TableName
 from sluice.vendors.postgres import accounts
@@ -26,6 +26,8 @@ from tests.rig.rig import Rig, rows_of
 from tests.scenarios.regression import suite
 
 PARTS = 12
+OWN = ("demo_", "sluice")
+"""Texts in names of Sluice's objects."""
 SETTINGS = {**TEST_SETTINGS, "max_prepared_transactions": "2", "max_connections": "60"}
 
 DIFFERENT = {
@@ -116,7 +118,7 @@ class Suite:
         return [file.stem for file in self.files[part * size : (part + 1) * size]]
 
     def _run(self, side: str, file: Path) -> None:
-        self.printed.setdefault(file.stem, {})[side] = normal(self.runs[side](file))
+        self.printed.setdefault(file.stem, {})[side] = of_the_suite(self.runs[side](file))
 
     def differing(self) -> list[str]:
         """The captured tables that the slave does not have as the master does, although it says nothing of them."""
@@ -131,21 +133,14 @@ class Suite:
         ]
 
 
-def normal(text: str) -> list[str]:
-    """What psql prints, without lines that name objects of ours, and without what depends on their number or length."""
-    found = []
-    for line in text.splitlines():
-        line = re.sub(r"[-+]{2,}", "--", re.sub(r"\s+", " ", line).strip())
-        line = re.sub(r"\(\d+ rows?\)", "(rows)", line)
-        named = "demo_" in line or "sluice" in line
-        if line and not named and line not in ("Triggers:", "Disabled user triggers:"):
-            found.append(line)
-    return found
+def of_the_suite(text: str) -> list[str]:
+    """What psql prints, without lines that name objects of ours."""
+    return [line for line in normal(text, OWN) if not any(name in line for name in OWN)]
 
 
 def unexplained(name: str, plain: list[str], captured: list[str]) -> list[str]:
     """The differing lines of a file for which no reason is stated."""
-    lines = [line for line in difflib.ndiff(plain, captured) if line[:2] in ("- ", "+ ")]
+    lines = different_lines(plain, captured)
     allowed = "|".join(DIFFERENT.get(name, {})) or "(?!)"
     return [line for line in lines if not re.fullmatch(allowed, line[2:])]
 

@@ -1,0 +1,140 @@
+"""Migrations of public kinds: what a rehearsal predicts is what happens on a live pair."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from devstack.postgres import PostgresServer
+from devstack.redis import RedisServer
+from devstack.rehearse.psql import Psql
+from devstack.rehearse.script import split
+from sluice.capture import wildcards
+from sluice.load import steps
+from sluice.model.connection import ConnectionInfo
+from tests.rig.rig import Rig
+from tests.scenarios.rehearse.test_rehearsal import Rehearse, rehearse  # noqa: F401  a fixture
+
+SCHEMA = """
+CREATE TYPE public.status AS ENUM ('new', 'paid');
+CREATE TABLE public.customers (id int PRIMARY KEY, name text NOT NULL, address text, city text);
+CREATE TABLE public.orders (id int PRIMARY KEY, customer int NOT NULL REFERENCES public.customers, total numeric(10,2),
+    state public.status NOT NULL DEFAULT 'new', note text, at date NOT NULL DEFAULT '2026-01-01');
+CREATE VIEW public.notes AS SELECT id, note FROM public.orders;
+CREATE TABLE public.events (id int PRIMARY KEY, at date NOT NULL, v text);
+INSERT INTO public.customers SELECT g, 'n' || g, 'street ' || g, 'city' FROM generate_series(1, 200) g;
+INSERT INTO public.orders SELECT g, 1 + g % 200, g, 'new', 'note ' || g FROM generate_series(1, 1000) g;
+INSERT INTO public.events SELECT g, date '2026-01-01' + g % 50, 'v' FROM generate_series(1, 300) g;
+"""
+MIGRATIONS = {
+    "a column with a default": "ALTER TABLE orders ADD COLUMN source text NOT NULL DEFAULT 'web';",
+    "a key of another type": """
+        BEGIN;
+        ALTER TABLE orders ALTER customer TYPE bigint;
+        ALTER TABLE customers ALTER id TYPE bigint;
+        COMMIT;
+        INSERT INTO customers VALUES (3000000000, 'far');""",
+    "names": """
+        ALTER TABLE customers RENAME TO clients;
+        ALTER TABLE clients RENAME COLUMN name TO full_name;
+        UPDATE clients SET full_name = full_name || '!' WHERE id < 10;""",
+    "swapped tables": """
+        BEGIN;
+        CREATE TABLE events_new (LIKE events INCLUDING ALL);
+        INSERT INTO events_new SELECT id, at, upper(v) FROM events;
+        ALTER TABLE events RENAME TO events_old;
+        ALTER TABLE events_new RENAME TO events;
+        COMMIT;
+        INSERT INTO events VALUES (9999, '2026-05-05', 'after');
+        DROP TABLE events_old;""",
+    "a table in two": """
+        BEGIN;
+        CREATE TABLE addresses (customer int PRIMARY KEY REFERENCES customers, address text, city text);
+        INSERT INTO addresses SELECT id, address, city FROM customers;
+        ALTER TABLE customers DROP address, DROP city;
+        COMMIT;""",
+    "partitions": """
+        BEGIN;
+        ALTER TABLE events RENAME TO events_old;
+        CREATE TABLE events (id int, at date NOT NULL, v text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
+        CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+        CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2026-02-01') TO ('2027-01-01');
+        INSERT INTO events SELECT * FROM events_old;
+        DROP TABLE events_old;
+        COMMIT;
+        UPDATE events SET at = '2026-03-03' WHERE id = 1;""",
+    "a label": """
+        ALTER TYPE status ADD VALUE 'sent' AFTER 'paid';
+        UPDATE orders SET state = 'sent' WHERE id <= 20;""",
+    "batches": """
+        ALTER TABLE orders ADD cents bigint;
+        UPDATE orders SET cents = total * 100 WHERE id <= 500;
+        UPDATE orders SET cents = total * 100 WHERE id > 500;
+        ALTER TABLE orders ALTER cents SET NOT NULL;""",
+    "a column under a view": """
+        BEGIN;
+        DROP VIEW notes;
+        ALTER TABLE orders DROP note;
+        CREATE VIEW notes AS SELECT id, total FROM orders;
+        COMMIT;""",
+    "a key that grows online": """
+        ALTER TABLE events ADD big bigint;
+        CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.big := NEW.id; RETURN NEW; END';
+        CREATE TRIGGER keep BEFORE INSERT OR UPDATE ON events FOR EACH ROW EXECUTE FUNCTION keep();
+        UPDATE events SET big = id;
+        CREATE UNIQUE INDEX CONCURRENTLY events_big ON events (big);
+        BEGIN;
+        ALTER TABLE events ALTER big SET NOT NULL;
+        DROP TRIGGER keep ON events;
+        ALTER TABLE events DROP CONSTRAINT events_pkey;
+        ALTER TABLE events RENAME id TO id_old;
+        ALTER TABLE events RENAME big TO id;
+        ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY USING INDEX events_big;
+        ALTER TABLE events DROP id_old;
+        COMMIT;
+        INSERT INTO events (id, at, v) VALUES (5000000000, '2026-06-06', 'x');""",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MIGRATIONS)
+def test_what_is_predicted_happens(
+    name: str,
+    rehearse: Rehearse,  # noqa: F811
+    database: Callable[..., ConnectionInfo],
+    postgres: PostgresServer,
+    redis_server: RedisServer,
+    tmp_path: Path,
+) -> None:
+    report = rehearse(MIGRATIONS[name], SCHEMA)
+    assert [finding for finding in report.findings if finding.kind in ("differs", "fails")] == []
+    predicted = {table.name: table.outcome for table in report.tables}
+
+    rig = Rig.empty(
+        database, redis_server.url, tmp_path / "live", schema="sluice", interval=0.1,
+        slave_options={"on_drop": "keep"},
+    )  # fmt: skip
+    rig.master.execute(SCHEMA)
+    rig.capture()
+    wildcards.note(rig.master, rig.replication)
+    rig.prepare(update := rig.update())
+    with rig.apply():
+        rig.load_to_normal(update)
+        steps.finish(update)
+        with Psql(rig.master_info) as psql:
+            for statement in split(MIGRATIONS[name]):
+                assert not psql.run(statement).failed, statement
+        rig.await_current()
+        states = rig.checkpoint.tables
+        different = rig.differences()
+    happened = {
+        str(table): str(states.state(table))
+        if table in states
+        else "different"
+        if str(table) in different
+        else "identical"
+        for table in rig.tables(rig.master)
+        if table.schema == "public"
+    }
+    assert happened == predicted
+    rig.close()
