@@ -24,6 +24,8 @@ ON_STATE = frozenset({"demo", "up"})
 """Subcommands that start servers in the state folder."""
 STARTING = frozenset({"test", "bench", "soak"}) | ON_STATE
 """Subcommands that start servers."""
+WITHOUT_SPARK = frozenset({"rehearse"})
+"""Subcommands that start databases only."""
 NEEDS_JAVA = STARTING | {"setup"}
 """Subcommands that start Spark or prepare for it."""
 H2, H2_PACKAGE = Path("/usr/share/java/h2.jar"), "libh2-java"
@@ -49,7 +51,7 @@ def prepare(command: str) -> None:
     """Installs what the subcommand needs of the machine, and sets JAVA_HOME. Raises `NotHere`, `JavaMissing`,
     `NoServiceAccount`, `NotEnterable`, `HomeUnusable`.
     """
-    if command in STARTING:
+    if command in STARTING | WITHOUT_SPARK:
         mount_shared_memory()
         require_servers(on_state=command in ON_STATE)
     if command in NEEDS_JAVA:
