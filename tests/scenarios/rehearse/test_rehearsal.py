@@ -109,7 +109,8 @@ def test_the_command_reports_for_people_and_programs_and_leaves_nothing(
 def test_a_killed_rehearsal_leaves_no_server_and_the_next_one_removes_its_folder(tmp_path: Path) -> None:
     (script := tmp_path / "m.sql").write_text("SELECT pg_sleep(600);")
     (tmp_path / "next.sql").write_text("SELECT 1;")
-    command = [sys.executable, "-m", "devstack.cli", "rehearse"]
+    (schema := tmp_path / "schema.sql").write_text(SCHEMA)
+    command = [sys.executable, "-m", "devstack.cli", "rehearse", "--schema", str(schema)]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     tmp_path.chmod(0o711)
     begun = subprocess.Popen([*command, str(script)], env=environment)
