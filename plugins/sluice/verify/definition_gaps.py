@@ -16,6 +16,9 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.transform import fitting
 
+LOCK_SECONDS = 3.0
+"""How long a statement waits for one table of the master."""
+
 
 @dataclass(frozen=True)
 class MasterDefinitions:
@@ -25,16 +28,22 @@ class MasterDefinitions:
     indexes: Sequence[Index]
     constraints: Sequence[Constraint]
     domain_checks: Sequence[DomainCheck]
+    locked: frozenset[TableName] = frozenset()
+    """Tables that are left out: a session has locked them, or waits to, and reading their definitions would wait."""
 
     @classmethod
     def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "MasterDefinitions":
-        """Raises the driver's errors."""
+        """Raises the driver's errors; `LockNotAvailable` where a table is locked just then."""
         schemas = vendor_of(vendor).schemas
+        master.limit_lock_waits(LOCK_SECONDS)
+        locked = frozenset(schemas.locked(master, tables))
+        tables = [table for table in tables if table not in locked]
         return cls(
             tables,
             schemas.indexes(master, tables),
             schemas.constraints(master, tables),
             schemas.domain_checks(master, tables),
+            locked,
         )
 
 

@@ -42,6 +42,8 @@ SILENT_SECONDS = 30.0
 IDLE_SECONDS, PING_SECONDS = 600.0, 60.0
 """After so long without a statement the server ends a transaction, whose process is probably frozen; pings prevent it.
 """
+LOCK_SECONDS = 3.0
+"""How long a statement waits for one table. Behind an ALTER that waits everybody waits, also who reads a definition."""
 PASSING = (UndefinedObject, DatatypeMismatch, LockNotAvailable)
 """Errors that pass: the table, a column or the snapshot has just changed, or is locked."""
 
@@ -227,6 +229,7 @@ def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) 
     """A session for reading, which the server ends soon after this process died or froze."""
     session = _connected(stack, pair, info, vendor)
     vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
+    session.limit_lock_waits(LOCK_SECONDS)
     return session
 
 

@@ -1,11 +1,16 @@
 """A queue of locks at one table of the master holds up nothing of any other one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
+from sluice.verify.compare_options import CompareOptions
+from sluice.verify.definition_gaps import MasterDefinitions
+from sluice.verify.findings import Outcome
+from sluice.verify.resync import compare_table
 from tests.rig.loaders import Background
 from tests.rig.rig import Rig
 from tests.waiting import until
@@ -59,6 +64,32 @@ def test_an_apply_that_starts_beside_it_applies_all_and_follows_definitions_of_o
     with pair.apply():
         pair.await_current()
         pair.assert_equal()
+
+
+@pytest.mark.long
+@pytest.mark.releases
+@pytest.mark.parametrize("options", [CompareOptions(), CompareOptions(sample=3)], ids=["all rows", "a sample"])
+@pytest.mark.parametrize("applied", [True, False], ids=["beside the apply", "without an apply"])
+def test_a_comparison_beside_it_names_the_table_that_waits_and_compares_others(
+    rig: Callable[..., Rig], applied: bool, options: CompareOptions
+) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.busy (id) SELECT g FROM generate_series(1, 5) g")
+    pair.master.execute("INSERT INTO public.free SELECT g, g FROM generate_series(1, 5) g")
+    busy, free = TableName("public", "busy"), TableName("public", "free")
+    with pair.apply():
+        pair.await_current()
+    with ExitStack() as stack:
+        if applied:
+            stack.enter_context(pair.apply())
+            pair.await_that(lambda: compare_table(pair.pair, pair.store, free, options).outcome is Outcome.IDENTICAL)
+        stack.enter_context(queue(pair, WAITING[0]))
+        skipped = compare_table(pair.pair, pair.store, busy, options)
+        assert skipped.outcome is Outcome.COULD_NOT_COMPARE and "lock" in skipped.reason, skipped.reason
+        assert compare_table(pair.pair, pair.store, free, options).outcome is Outcome.IDENTICAL
+        defined = MasterDefinitions.read("postgres", pair.master, [busy, free])
+        assert defined.locked == {busy} and list(defined.tables) == [free]
+    assert compare_table(pair.pair, pair.store, busy, options).outcome is not Outcome.DIFFERENT
 
 
 @pytest.mark.long
