@@ -24,6 +24,10 @@ class ApplyFailed(AssertionError):
     """An apply needed a person, and there was nothing to mend; or it ended with an error that nobody classified."""
 
 
+def last_lines(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-12:])
+
+
 class Process:
     """A driver in a session of its own; its output is in `log`."""
 
@@ -61,7 +65,7 @@ class Process:
         self.child.wait()
 
     def last_words(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-12:])
+        return last_lines(self.log)
 
 
 class Applies:

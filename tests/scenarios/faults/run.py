@@ -8,7 +8,7 @@ from typing import Any
 
 from sluice.vendors.postgres.source import position
 from tests.scenarios.faults import audit, verdict
-from tests.scenarios.faults.applies import Applies
+from tests.scenarios.faults.applies import Applies, last_lines
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
@@ -21,6 +21,8 @@ from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import MOVING_FALLBACK, HistoryWriter, cast, events
 
 DRAIN_SECONDS = 420.0
+SHOWN_LOGS = 3
+"""A failure shows the ends of so many logs of applies."""
 LOADED_CHANGES = 5_000
 """An initial update begins once so many changes were made on the master."""
 
@@ -31,9 +33,12 @@ class RunFailed(AssertionError):
     def __init__(self, plan: Plan, happened: list[str], findings: list[str], folder: Path):
         shown = "\n  ".join(findings)
         struck = "\n  ".join(happened)
+        # The folder of a test is removed with its run.
+        logs = sorted(folder.glob("apply-*.log"), key=lambda log: int(log.stem.partition("-")[2]))
+        ends = "".join(f"\n{log.name} ends:\n{last_lines(log)}" for log in logs[-SHOWN_LOGS:])
         super().__init__(
             f"{plan}\nWhat happened:\n  {struck}\nFound:\n  {shown}\n"
-            f"Logs of the applies: {folder}\nTo do it again: ./sluice soak --seed {plan.seed}"
+            f"Logs of the applies: {folder}{ends}\nTo do it again: ./sluice soak --seed {plan.seed}"
             f"{' --slave mariadb' if plan.mariadb else ''}"
         )
 
