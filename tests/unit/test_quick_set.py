@@ -18,7 +18,7 @@ WHOLE_WAYS = (
     f"{SCENARIOS}/failover/test_reverse.py::test_the_former_master_follows_and_the_direction_is_turned_back",
     f"{SCENARIOS}/failover/test_forced.py::test_the_slave_goes_on_with_what_it_has",
     f"{SCENARIOS}/failover/test_killed.py::test_a_guard_that_was_half_released_is_made_again",
-    f"{SCENARIOS}/with_airflow/test_detached_apply.py::test_a_query_whose_worker_is_killed_goes_on_in_another_one",
+    f"{SCENARIOS}/detached_apply/test_clusters.py::test_an_executor_that_is_killed_is_replaced",
     f"{SCENARIOS}/with_airflow/test_devstack_airflow.py::test_no_socket_answers_without_credentials",
     f"{SCENARIOS}/verify/test_by_executors.py::"
     "test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_which_table",

@@ -18,6 +18,8 @@ from sluice.airflow.applies import QueryJob
 from sluice.airflow.job import JobState
 from tests.stacks import until
 
+pytestmark = pytest.mark.long
+
 DAG, TASK = "cdc_apply", "apply"
 PAIR = {"prefix": "DEMO_", "slave": "dr1"}
 
@@ -65,7 +67,6 @@ def running_id() -> str:
     return running.id if running is not None else ""
 
 
-@pytest.mark.long
 def test_the_job_goes_on_while_components_of_airflow_are_killed(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, job = applying
     components = ("airflow-triggerer", "airflow-scheduler", "airflow-dag-processor", "airflow-api-server")
@@ -86,7 +87,6 @@ def test_a_query_whose_worker_is_killed_goes_on_in_another_one(stack: Stack, app
     assert running_id() == job.id
 
 
-@pytest.mark.long
 def test_a_query_that_spark_forgets_is_started_again_by_the_same_run(
     stack: Stack, applying: tuple[str, QueryJob]
 ) -> None:
@@ -101,7 +101,6 @@ def test_a_query_that_spark_forgets_is_started_again_by_the_same_run(
     await_value(lambda: task_state(stack, run) == "deferred", 300)
 
 
-@pytest.mark.long
 def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, job = applying
     api = stack.airflow.api()
@@ -112,7 +111,6 @@ def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[st
     assert running_id() == job.id
 
 
-@pytest.mark.long
 def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(
     stack: Stack, applying: tuple[str, QueryJob]
 ) -> None:
@@ -125,7 +123,6 @@ def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(
     assert running_id() == other.id
 
 
-@pytest.mark.long
 def test_the_jobs_output_is_in_the_task_log_without_passwords(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, _ = applying
     api = stack.airflow.api()
