@@ -43,6 +43,11 @@ AS $sluice$
         SELECT t.schemaname, t.tablename, format('trigger %I is disabled', g.tgname)
         FROM pg_trigger g JOIN tree t ON t.relid = g.tgrelid AND g.tgname = ANY (t.triggers)
         WHERE g.tgenabled IN ('D', 'R')
+        UNION ALL
+        -- Rows of its partitions are captured under the name of the whole.
+        SELECT t.schemaname, t.tablename,
+            format('it has become a partition of %s, and its rows are captured under that name', pg_partition_root(c.oid))
+        FROM tree t JOIN pg_class c ON c.oid = t.relid AND c.relkind = 'p' AND c.relispartition
     ) AS f (schemaname, tablename, reason)
     ORDER BY f.schemaname, f.tablename, f.reason
 $sluice$;

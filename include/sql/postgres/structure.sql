@@ -291,6 +291,9 @@ BEGIN
         -- In this transaction: they may be enabled again before anybody looks.
         PERFORM ${schema}.${prefix}tell_unseen();
     END IF;
+    IF p_in_ddl AND EXISTS (SELECT FROM pg_class c WHERE c.oid = relid AND c.relkind = 'p' AND c.relispartition) THEN
+        PERFORM ${schema}.${prefix}tell_unseen();
+    END IF;
     new_desc := ${schema}.${prefix}describe(p_schema, p_table);
     -- The value of old rows counts only when its column is new: a rewrite of the table writes it into the rows.
     altered := regexp_replace(new_desc, ' missing="[^"]*"', '', 'g') <> regexp_replace(old_desc, ' missing="[^"]*"', '', 'g');

@@ -31,6 +31,12 @@ PARTED = (
             "ALTER TABLE public.t_1 SET UNLOGGED",
             "t_1 is unlogged",
         ),
+        (
+            f"{PARTED}; CREATE TABLE public.other (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); "
+            "CREATE TABLE public.other_1 PARTITION OF public.other DEFAULT",
+            "ALTER TABLE public.other ATTACH PARTITION public.t FOR VALUES FROM (0) TO (100)",
+            "it has become a partition of public.other",
+        ),
     ],
 )
 def test_a_table_whose_changes_no_trigger_sees_is_left_out(
