@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -13,70 +12,73 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.scenarios.production.compose import Compose, ComposeFailed, podman
+from tests.scenarios.production.docker import CommandFailed, Daemon, Project
 
 ROOT = Path(__file__).resolve().parents[3]
 IMAGES = Path(__file__).with_name("images")
 STAND_INS = {
-    "localhost/sluice-base": "base",
-    "docker.io/library/python:3.11-slim-bookworm": "python",
-    "docker.io/library/postgres:18": "postgres",
-    "docker.io/library/redis:8-alpine": "redis",
-    "docker.io/chrislusf/seaweedfs:3.97": "s3",
+    "sluice-base": "base",
+    "python:3.11-slim-bookworm": "python",
+    "postgres:18": "postgres",
+    "redis:8-alpine": "redis",
+    "chrislusf/seaweedfs:3.97": "s3",
 }
-DEBIAN = "docker.io/library/debian:bookworm-slim"
+DEBIAN = "debian:bookworm-slim"
+ADDRESS = "http://127.0.0.1:8080"
+UP_SECONDS = 1800.0
+HEAL_SECONDS = 900.0
+PSQL = "PGPASSWORD=$(cat /run/secrets/$0_password) psql -XqAt -h 127.0.0.1 -U postgres -d shop -v ON_ERROR_STOP=1"
+TRANSFER = """WITH taken AS (UPDATE customers SET balance = balance - 1 WHERE id = 20000)
+INSERT INTO orders (customer, note) VALUES (20000, 'transfer')"""
+"""A transaction in two tables that keeps their sum."""
+SUM = """SELECT balance + moved, moved FROM customers, (SELECT count(*) AS moved FROM orders WHERE note = 'transfer') t
+WHERE id = 20000"""
 PARTS = ("docker-compose.yaml", ".dockerignore", "requirements.lock", "dags", "include", "plugins", "spark_jobs")
-LIMITED = {"slave": 900, "redis": 64}
+LIMITED = {"slave": 900, "redis": 64, "metadata": 500}
 """Volumes that are small, and their megabytes."""
 PAIR = {"prefix": "SHOP_", "slave": "dr1"}
 
 
-def lacking() -> str:
-    """Why the production shape cannot run here; empty if it can."""
-    if os.geteuid() != 0:
-        return "only root has the networks of podman that it needs"
-    programs = ("podman", "runc", "debootstrap", "iptables", "catatonit")
-    absent = [name for name in programs if not (shutil.which(name) or Path(f"/usr/libexec/podman/{name}").exists())]
-    return f"{', '.join(absent)} is not installed" if absent else ""
-
-
-def build_stand_ins() -> None:
+def build_stand_ins(daemon: Daemon) -> None:
     """The images that docker-compose.yaml names, from Debian's and PyPI's packages. Existing layers are used again."""
     with tempfile.TemporaryDirectory(prefix="sluice-images-") as folder:
-        if podman("image", "exists", DEBIAN, check=False).returncode:
+        if daemon.docker("image", "inspect", DEBIAN, check=False).returncode:
             root = Path(folder) / "debian"
             subprocess.run(
                 ["debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root],
                 check=True,
                 stdout=subprocess.DEVNULL,
             )
-            subprocess.run(f"tar -C {root} -c . | podman import - {DEBIAN}", shell=True, check=True)
+            packed = Path(folder) / "debian.tar"
+            subprocess.run(["tar", "-C", root, "-cf", packed, "."], check=True)
+            daemon.docker("import", packed, DEBIAN)
         contexts = shutil.copytree(IMAGES, Path(folder) / "images")
         # A registry behind a proxy with an authority of its own is reached as from this machine.
         shutil.copy("/etc/ssl/certs/ca-certificates.crt", contexts / "base")
         for name, context in STAND_INS.items():
-            podman("build", "-t", name, str(contexts / context))
+            daemon.docker("build", "--tag", name, contexts / context)
 
 
-def until(true: Callable[[], Any], limit: float, what: str) -> Any:
-    """What the question returns once that is true; errors of parts that are away count as no."""
+def until(true: Callable[[], Any], limit: float, what: str, instead: Callable[[], Any] = str) -> Any:
+    """What the question returns once that is true; errors of parts that are away count as no. `instead` tells what is
+    at the limit."""
     began, last = time.monotonic(), None
     while time.monotonic() < began + limit:
         try:
             if found := true():
                 return found
             last = found
-        except (ComposeFailed, OSError, ValueError, KeyError, IndexError) as error:
+        except (CommandFailed, OSError, ValueError, KeyError, IndexError) as error:
             last = error
         time.sleep(1.0)
-    raise AssertionError(f"{what}: not within {limit:.0f} s; last: {last}")
+    raise AssertionError(f"{what}: not within {limit:.0f} s; last: {last} {instead()}")
 
 
 class Shape:
     """A running production shape, with the example."""
 
-    def __init__(self, folder: Path, name: str, port: int):
-        self.folder, self.address = folder, f"http://127.0.0.1:{port}"
+    def __init__(self, daemon: Daemon, folder: Path):
+        self.daemon, self.folder = daemon, folder
         for part in PARTS:
             source, target = ROOT / part, folder / part
             if source.is_dir():
@@ -84,20 +86,29 @@ class Shape:
             else:
                 shutil.copy(source, target)
         self.limited = folder.with_name(f"{folder.name}-volumes")
-        self.compose = Compose(folder, name, {"SLUICE_LISTEN": f"127.0.0.1:{port}", "SLUICE_IMAGE": f"{name}-image"})
+        for volume, megabytes in LIMITED.items():
+            place = self.limited / volume
+            place.mkdir(parents=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0755", "tmpfs", place], check=True)
+        options = {name: {"type": "none", "o": "bind", "device": str(self.limited / name)} for name in LIMITED}
+        volumes = {"volumes": {name: {"driver_opts": value} for name, value in options.items()}}
+        (folder / "docker-compose.override.yaml").write_text(json.dumps(volumes))
+        self.compose = Project(daemon, folder)
 
     def bring_up(self) -> None:
-        """From nothing to `up`; some volumes are small."""
-        for volume, megabytes in LIMITED.items():
-            self.compose.limit(volume, self.limited / volume, megabytes)
+        """From nothing but the images of others."""
         self.compose.build()
-        self.compose.run("secrets")
-        self.compose.up()
+        self.compose("run", "--rm", "secrets")
+        self.said = self.up()
+
+    def up(self) -> str:
+        """`docker compose up`, until it says where the pages are."""
+        self.daemon.share(len(self.compose.document["services"]))
+        return self.compose.up("Sluice is at", UP_SECONDS)
 
     def remove(self) -> None:
-        """Everything but the stand-ins, whose layers the next run uses."""
-        self.compose.down(volumes=True)
-        podman("rmi", "--force", f"localhost/{self.compose.name}-image:latest", check=False)
+        """Everything but images, whose layers the next run uses."""
+        self.compose("down", "--volumes", "--timeout", "5", check=False)
         for volume in LIMITED:
             subprocess.run(["umount", self.limited / volume], check=False)
         shutil.rmtree(self.limited, ignore_errors=True)
@@ -108,21 +119,24 @@ class Shape:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         token = "" if path == "/auth/token" else self.token()
         request = urllib.request.Request(
-            self.address + path,
+            ADDRESS + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with self.daemon.inside(), urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read().decode()
         except urllib.error.HTTPError as error:
-            raise ComposeFailed(f"{method} {path}: {error.code} {error.read().decode()[:1000]}") from None
+            raise CommandFailed(f"{method} {path}: {error.code} {error.read().decode()[:1000]}") from None
         return json.loads(text) if text.startswith(("{", "[")) else text
 
+    def password(self) -> str:
+        return str(json.loads(self.compose.exec("api-server", "cat", "/var/lib/airflow/passwords.json"))["admin"])
+
     def token(self) -> str:
-        password = json.loads(self.compose.exec("api-server", "cat", "/var/lib/airflow/passwords.json"))["admin"]
-        return str(self.call("POST", "/auth/token", {"username": "admin", "password": password})["access_token"])
+        answer = self.call("POST", "/auth/token", {"username": "admin", "password": self.password()})
+        return str(answer["access_token"])
 
     def trigger(self, dag: str, **conf: Any) -> str:
         body = {"logical_date": None, "conf": {**PAIR, **conf}}
@@ -174,10 +188,7 @@ class Shape:
     # What is in the databases
 
     def query(self, side: str, statement: str) -> str:
-        script = (
-            "PGPASSWORD=$(cat /run/secrets/$0_password) psql -XqAt -h 127.0.0.1 -U postgres -d shop -v ON_ERROR_STOP=1"
-        )
-        return self.compose.exec(side, "sh", "-c", script, side, text=statement).strip()
+        return self.compose.exec(side, "sh", "-c", PSQL, side, text=statement).strip()
 
     def change(self) -> str:
         """Changes several tables as the application does; returns a mark that only this change has."""
@@ -211,6 +222,46 @@ class Shape:
             for table in tables
         )
         assert self.query("master", digest) == self.query("slave", digest)
+
+    def heals(self) -> None:
+        """All containers are healthy again by themselves, changes arrive, and both sides are equal."""
+        until(lambda: not self.compose.unhealthy(), HEAL_SECONDS, "all become healthy", self.compose.unhealthy)
+        self.changes_arrive(HEAL_SECONDS)
+        self.is_equal()
+
+    @contextlib.contextmanager
+    def watched_transfers(self) -> Iterator[None]:
+        """Meanwhile the master keeps a sum by many transactions, and a reader of the slave sees no other sum."""
+        with tempfile.TemporaryFile("w+") as seen:
+            writer = self._repeat("master", f"SET ROLE application; {TRANSFER}", 0.1, subprocess.DEVNULL)
+            reader = self._repeat("slave", SUM, 0.05, seen)
+            try:
+                yield
+                assert (writer.poll(), reader.poll()) == (None, None), "both go on"
+            finally:
+                for side in ("master", "slave"):
+                    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'repeated'"
+                    self.query(side, ended)
+            writer.wait(60)
+            reader.wait(60)
+            seen.seek(0)
+            lines = seen.read().splitlines()
+        states = [tuple(map(float, line.split("|"))) for line in lines if "|" in line]
+        assert len({count for _, count in states}) > 20, "the reader sees changes"
+        assert len({total for total, _ in states}) == 1, "each state is one of the master"
+        counts = [count for _, count in states]
+        assert counts == sorted(counts), "no state comes back"
+
+    def _repeat(self, side: str, statement: str, pause: float, output: Any) -> "subprocess.Popen[str]":
+        process = self.compose.open("exec", "--no-TTY", side, "sh", "-c", PSQL, side, output=output)
+        assert process.stdin
+        process.stdin.write(f"SET application_name = 'repeated'; {statement} \\watch {pause}\n")
+        process.stdin.close()
+        return process
+
+    def images(self) -> dict[str, str]:
+        """The image of each service's container."""
+        return {name: str(one["Image"]) for name, one in self.compose.containers().items()}
 
     def applies_on(self) -> str:
         """The service whose container runs the apply; empty while there is none."""
