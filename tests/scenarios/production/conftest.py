@@ -1,5 +1,6 @@
 """The production shape, brought up once for all tests of this folder, and removed at their end."""
 
+import faulthandler
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,11 @@ from devstack.account import new_folder
 from devstack.home import kept
 from tests.scenarios.production.docker import Daemon, lacking
 from tests.scenarios.production.shape import Shape, build_stand_ins
+
+
+def pytest_runtest_setup() -> None:
+    """Images take minutes, and so does healing on a busy machine; the first test does the former, too."""
+    faulthandler.dump_traceback_later(3 * 3600, exit=True)
 
 
 @pytest.fixture(scope="session")

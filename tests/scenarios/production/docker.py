@@ -199,10 +199,10 @@ class Project:
         services = self.document["services"]
         self.lasting = [name for name, one in services.items() if one["restart"] != "no"]
 
-    def __call__(self, *words: str, check: bool = True, text: str = "") -> str:
+    def __call__(self, *words: str, check: bool = True, text: str = "", limit: float | None = None) -> str:
         """The output of `docker compose` with these words."""
         command = [self._program, "--progress", "plain", *words]
-        return str(self.daemon.run(command, check=check, cwd=self.folder, input=text).stdout)
+        return str(self.daemon.run(command, check=check, cwd=self.folder, input=text, timeout=limit).stdout)
 
     def build(self) -> None:
         """As Compose would by buildx, which Debian 12 does not have."""
@@ -227,24 +227,6 @@ class Project:
             [self._program, *words], cwd=self.folder, env=self.daemon.environment, stdin=subprocess.PIPE,
             stdout=output, stderr=output, text=True,
         )  # fmt: skip
-
-    def up(self, last: str, limit: float) -> str:
-        """`docker compose up` until a line of its output contains `last`; returns the output."""
-        output = self.folder / "up.log"
-        with open(output, "wb") as log:
-            process = subprocess.Popen(
-                [self._program, "--progress", "plain", "up", "--no-color"],
-                cwd=self.folder, env=self.daemon.environment, stdout=log, stderr=log,
-            )  # fmt: skip
-            end = time.monotonic() + limit
-            while last not in (said := output.read_text(errors="replace")):
-                if process.poll() is not None or time.monotonic() > end:
-                    process.kill()
-                    raise CommandFailed(f"up: status {process.poll()}\n{said[-6000:]}")
-                time.sleep(1)
-            process.kill()  # as if the terminal were closed; containers go on
-            process.wait()
-        return said
 
     def exec(self, service: str, *command: str, check: bool = True, text: str = "", user: str = "") -> str:
         as_user = ["--user", user] if user else []

@@ -102,9 +102,9 @@ class Shape:
         self.said = self.up()
 
     def up(self) -> str:
-        """`docker compose up`, until it says where the pages are."""
+        """What `docker compose up` prints until it returns."""
         self.daemon.share(len(self.compose.document["services"]))
-        return self.compose.up("Sluice is at", UP_SECONDS)
+        return self.compose("up", "--no-color", limit=UP_SECONDS)
 
     def remove(self) -> None:
         """Everything but images, whose layers the next run uses."""
@@ -185,6 +185,18 @@ class Shape:
         finally:
             filler.unlink()
 
+    def lose(self, *volumes: str) -> None:
+        """Removes volumes with their content. Nothing uses them."""
+        for volume in volumes:
+            self.daemon.docker("volume", "rm", f"{self.compose.document['name']}_{volume}")
+            if volume in LIMITED:
+                for one in (self.limited / volume).iterdir():
+                    shutil.rmtree(one) if one.is_dir() else one.unlink()
+
+    def runs(self) -> int:
+        """How many runs of `resync` Airflow knows."""
+        return int(self.call("GET", "/api/v2/dags/resync/dagRuns")["total_entries"])
+
     # What is in the databases
 
     def query(self, side: str, statement: str) -> str:
@@ -262,6 +274,38 @@ class Shape:
     def images(self) -> dict[str, str]:
         """The image of each service's container."""
         return {name: str(one["Image"]) for name, one in self.compose.containers().items()}
+
+    @contextlib.contextmanager
+    def movable_clock(self) -> Iterator[Callable[[int], None]]:
+        """Meanwhile a call moves the clock of all containers but Redis, so many seconds from this machine's."""
+        place = self.limited / "clock"
+        place.mkdir()
+
+        def move(seconds: int) -> None:
+            (place / "new").write_text(f"{seconds:+d}\n")
+            (place / "new").rename(place / "offset")  # as a whole: everybody reads it all the time
+
+        move(0)
+        loaded = {
+            "environment": {
+                "LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+                "FAKETIME_TIMESTAMP_FILE": "/clock/offset",
+                "FAKETIME_CACHE_DURATION": "2",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            },
+            "volumes": [f"{place}:/clock:ro"],
+        }
+        # What becomes another user while it starts would find its semaphores closed; libfaketime cannot start Redis.
+        services = {name: loaded for name in self.compose.lasting if name != "redis"}
+        services |= {name: {**loaded, "user": "999"} for name in ("metadata", "master", "slave")}
+        (self.folder / "clock.yaml").write_text(json.dumps({"services": services}))
+        files = ("docker-compose.yaml", "docker-compose.override.yaml", "clock.yaml")
+        (self.folder / ".env").write_text(f"COMPOSE_FILE={':'.join(files)}\n")
+        try:
+            self.compose("up", "--detach")
+            yield move
+        finally:
+            (self.folder / ".env").unlink()
 
     def applies_on(self) -> str:
         """The service whose container runs the apply; empty while there is none."""
