@@ -22,14 +22,12 @@ def shape() -> Iterator[Shape]:
     if reason := lacking():
         pytest.skip(f"the production shape needs Docker as root: {reason}")
     daemon = Daemon(kept(".docker"))
+    made = Shape(daemon, new_folder("sluice-test-production-"))
     try:
         daemon.start()
         build_stand_ins(daemon)
-        made = Shape(daemon, new_folder("sluice-test-production-"))
-        try:
-            made.bring_up()
-            yield made
-        finally:
-            made.remove()
+        made.bring_up()
+        yield made
     finally:
+        made.remove()
         daemon.stop()

@@ -75,7 +75,7 @@ def until(true: Callable[[], Any], limit: float, what: str, instead: Callable[[]
 
 
 class Shape:
-    """A running production shape, with the example."""
+    """The production shape with the example, made before the daemon starts, which sees no later mounts."""
 
     def __init__(self, daemon: Daemon, folder: Path):
         self.daemon, self.folder = daemon, folder
@@ -108,7 +108,7 @@ class Shape:
 
     def remove(self) -> None:
         """Everything but images, whose layers the next run uses."""
-        self.compose("down", "--volumes", "--timeout", "5", check=False)
+        self.compose("down", "--volumes", "--timeout", "5", check=False, limit=300)
         for volume in LIMITED:
             subprocess.run(["umount", self.limited / volume], check=False)
         shutil.rmtree(self.limited, ignore_errors=True)

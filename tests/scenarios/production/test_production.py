@@ -110,3 +110,20 @@ def test_secrets_databases_and_a_dump_of_the_metadata_are_all_that_must_be_kept(
     shape.heals()
     assert shape.runs() >= before
     shape.succeeds("resync", action="verify")
+
+
+def test_own_databases_take_the_place_of_the_example_by_two_lines(shape: Shape) -> None:
+    example = shape.folder / "include" / "docker" / "replications" / "SHOP.yaml"
+    (shape.folder / "own").mkdir()
+    (shape.folder / "own" / "OWN.yaml").write_text(example.read_text().replace("SHOP_", "OWN_"))
+    (shape.folder / ".env").write_text("SLUICE_REPLICATIONS=./own\nSLUICE_EXAMPLE=0\n")
+    try:
+        said = shape.up()
+        assert "Sluice is at" in said and "SHOP_" not in said
+        assert not {"master", "slave"} & shape.compose.states().keys()
+        shown = shape.call("GET", "/sluice/overview.json")["masters"]
+        assert [one["prefix"] for one in shown] == ["OWN_"]
+    finally:
+        (shape.folder / ".env").unlink()
+    shape.up()
+    shape.heals()
