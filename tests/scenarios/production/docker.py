@@ -89,6 +89,9 @@ class Daemon:
             "DOCKER_CONFIG": str(self._socket),
             "DOCKER_BUILDKIT": "0",
         }
+        # What a run that was killed left would start by itself.
+        for name in ("containers", "volumes", "network"):
+            shutil.rmtree(folder / "data" / name, ignore_errors=True)
         self._first = 0
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -107,8 +110,6 @@ class Daemon:
             "--net",
             "--pid",
             "--mount",
-            "--propagation",
-            "slave",
             "--mount-proc",
             "--fork",
             "--kill-child",
