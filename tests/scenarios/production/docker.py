@@ -105,15 +105,7 @@ class Daemon:
             "--exec-root", self._socket / "run", "--pidfile", self._socket / "docker.pid", "--dns", "10.0.2.3",
             "--cgroup-parent", GROUP,
         ]  # fmt: skip
-        alone = [
-            "unshare",
-            "--net",
-            "--pid",
-            "--mount",
-            "--mount-proc",
-            "--fork",
-            "--kill-child",
-        ]
+        alone = ["unshare", "--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child"]
         with open(self.folder / "dockerd.log", "ab") as log:
             machine = subprocess.Popen(
                 [*alone, "docker-init", "-s", "--", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command],
