@@ -237,9 +237,13 @@ class Shape:
 
     def heals(self) -> None:
         """All containers are healthy again by themselves, changes arrive, and both sides are equal."""
+        self.works()
+        self.is_equal()
+
+    def works(self) -> None:
+        """All containers become healthy, and changes arrive."""
         until(lambda: not self.compose.unhealthy(), HEAL_SECONDS, "all become healthy", self.compose.unhealthy)
         self.changes_arrive(HEAL_SECONDS)
-        self.is_equal()
 
     @contextlib.contextmanager
     def watched_transfers(self) -> Iterator[None]:
@@ -277,7 +281,7 @@ class Shape:
 
     @contextlib.contextmanager
     def movable_clock(self) -> Iterator[Callable[[int], None]]:
-        """Meanwhile a call moves the clock of all containers but Redis, so many seconds from this machine's."""
+        """Meanwhile a call moves the clock of all containers, so many seconds from this machine's."""
         place = self.limited / "clock"
         place.mkdir()
 
@@ -285,20 +289,12 @@ class Shape:
             (place / "new").write_text(f"{seconds:+d}\n")
             (place / "new").rename(place / "offset")  # as a whole: everybody reads it all the time
 
+        self.daemon.docker("build", "--tag", "sluice-clock", IMAGES / "clock")
+        self.daemon.docker("run", "--rm", "--volume", f"{place}:/made", "sluice-clock", "cp", "/clock.so", "/made")
         move(0)
-        loaded = {
-            "environment": {
-                "LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
-                "FAKETIME_TIMESTAMP_FILE": "/clock/offset",
-                "FAKETIME_CACHE_DURATION": "2",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            },
-            "volumes": [f"{place}:/clock:ro"],
-        }
-        # What becomes another user while it starts would find its semaphores closed; libfaketime cannot start Redis.
-        services = {name: loaded for name in self.compose.lasting if name != "redis"}
-        services |= {name: {**loaded, "user": "999"} for name in ("metadata", "master", "slave")}
-        (self.folder / "clock.yaml").write_text(json.dumps({"services": services}))
+        loaded = {"environment": {"LD_PRELOAD": "/clock/clock.so"}, "volumes": [f"{place}:/clock:ro"]}
+        services = {"services": dict.fromkeys(self.compose.lasting, loaded)}
+        (self.folder / "clock.yaml").write_text(json.dumps(services))
         files = ("docker-compose.yaml", "docker-compose.override.yaml", "clock.yaml")
         (self.folder / ".env").write_text(f"COMPOSE_FILE={':'.join(files)}\n")
         try:

@@ -82,10 +82,11 @@ def test_an_image_is_replaced_while_rows_flow(shape: Shape) -> None:
     with shape.watched_transfers():
         shape.compose("up", "--detach", "--no-deps", "airflow-init")
         shape.compose("up", "--detach", "--no-deps", "api-server", "scheduler", "dag-processor", "triggerer")
-        shape.heals()
+        shape.works()
         shape.compose("up", "--detach")
-        shape.heals()
+        shape.works()
         until(lambda: shape.applies_on().startswith("spark-worker"), 300, "the apply is a query of the cluster")
+    shape.is_equal()
     new = shape.images()
     assert {name for name in shape.compose.lasting if old[name] == new[name]} == STATEFUL
     shape.succeeds("resync", action="verify")
