@@ -46,6 +46,8 @@ class Costs:
     connect: float = 0.003
     """Cores of Spark Connect for a pair."""
     master_sessions: int = 2
+    item_bytes: float = 320.0
+    """Bytes of a change in ITEMS with its index: rows of 53 and 109 bytes, 326 and 315."""
     load_bytes: float = 31e6
     """Bytes a second of one loader with one core for both databases and itself: `bench load`, 800,000 rows/s of 79
     bytes with two."""
@@ -120,6 +122,8 @@ def needs(shape: Shape, costs: Costs) -> list[Need]:
              ("fewer indexes", "one pair with the tables of several")),
         Need("sessions of a master of ten pairs", 10 * costs.master_sessions, "sessions", 100,
              ("max_connections", "PgBouncer with pool_mode = session")),
+        Need("ITEMS of a master whose slave is away for a day", each * costs.item_bytes * 86_400 / 1e9, "GB", 100,
+             ("items_limit", "actions of single tables")),
         Need("loaders", loaders, "loaders", 4, ("initial.parallel", "--days")),
     ]  # fmt: skip
     return sorted(found, key=lambda need: -need.times)
