@@ -66,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RELEASE",
         help=f"release of the servers, {RELEASES[0]} to {RELEASES[-1]} (default: the master's, else {NEWEST})",
     )
+    parser.add_argument(
+        "--slave",
+        choices=("postgres", "mariadb"),
+        default="postgres",
+        help="the slave's server, without a PREFIX (default postgres)",
+    )
     parser.add_argument("--database", metavar="NAME", help="name of the database (default rehearsal)")
     parser.add_argument("--user", default="postgres", metavar="ROLE", help="role that runs scripts (default postgres)")
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the servers")

@@ -20,7 +20,7 @@ from devstack.rehearse.page import page
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Report, lines
 from devstack.rehearse.script import Kind, Statement, read
-from devstack.rehearse.servers import CAPTURED, PLAIN, SLAVE, Servers
+from devstack.rehearse.servers import CAPTURED, PLAIN, Servers
 from devstack.rehearse.writers import accepted, statements_of
 from devstack.stack import Stack
 from sluice import config
@@ -88,7 +88,10 @@ def rehearse(args: argparse.Namespace, stack: ExitStack) -> int:
 
 def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], stack: ExitStack, say: Say) -> Report:
     say(f"servers of PostgreSQL {origin.release}")
-    servers = Servers(stack, origin.release, dict(text.partition("=")[::2] for text in args.setting))
+    settings = dict(text.partition("=")[::2] for text in args.setting)
+    vendor = "mysql" if args.slave == "mariadb" else "postgres"
+    vendors = [slave.vendor for slave in origin.replication.slaves.values()] if origin.replication else [vendor]
+    servers = Servers(stack, origin.release, settings, vendors)
     servers.start()
     database, plain = args.database or origin.database, servers.postgres[PLAIN]
     if origin.files:
@@ -100,7 +103,7 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
     notes = _fill(args, origin, plain.info(database))
     servers.start_captured()
     say("capture and the slave's first load")
-    replication = origin.replication or _of_every_table(servers, database)
+    replication = origin.replication or _of_every_table(servers, database, vendor)
     replicas = [_replica(args, servers, replication, name, database) for name in replication.slaves]
     for replica in replicas:
         replica.begin(stack)
@@ -157,10 +160,10 @@ def _origin(args: argparse.Namespace, prefix: str | None) -> Origin:
         place = replication.master
         if place.stream is not None or place.vendor != "postgres":
             raise Terminal(f"{replication.prefix}: only a PostgreSQL master that is captured by triggers is rehearsed.")
-        others = [name for name, slave in replication.slaves.items() if slave.vendor != "postgres"]
+        others = [name for name, slave in replication.slaves.items() if slave.vendor not in ("postgres", "mysql")]
         if others:
             raise Terminal(
-                f"{replication.prefix}: slaves that are no PostgreSQL are not rehearsed: {', '.join(others)}."
+                f"{replication.prefix}: only slaves on PostgreSQL and MariaDB are rehearsed, not {', '.join(others)}."
             )
         if not args.master and not files:
             master = _connection(place.conn_id, place.vendor)
@@ -199,23 +202,23 @@ def _fill(args: argparse.Namespace, origin: Origin, plain: ConnectionInfo) -> li
 
 
 def _replica(args: argparse.Namespace, servers: Servers, replication: Replication, name: str, database: str) -> Replica:
-    server = servers.postgres[SLAVE]
-    server.create_database(name)
+    slave = replication.slaves[name]
     infos = {
-        replication.slaves[name].conn_id: server.info(name),
+        slave.conn_id: servers.slave_database(slave.vendor, name),
         replication.master.conn_id: servers.postgres[CAPTURED].info(database),
     }
     return Replica(Pair.of(replication, name, infos), servers.redis.url, args.event_triggers)
 
 
-def _of_every_table(servers: Servers, database: str) -> Replication:
+def _of_every_table(servers: Servers, database: str, vendor: str) -> Replication:
     with connect(servers.postgres[CAPTURED].info(database), application="sluice rehearsal", autocommit=True) as master:
         schemas = sorted({table.schema for table in catalog.tables(master)} | {"public"})
     tables = "".join(f"  {json.dumps(quoted(schema) + '.*')}: {{}}\n" for schema in schemas)
+    own = "schema: sluice" if vendor == "postgres" else f"vendor: {vendor}"
     text = f"""prefix: REHEARSAL_
 master: {{conn_id: master, schema: sluice}}
 slaves:
-  slave: {{conn_id: slave, schema: sluice}}
+  slave: {{conn_id: slave, {own}}}
 tables:
 {tables}apply: {{checkpoint_interval: 0.1}}
 """

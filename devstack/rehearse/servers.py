@@ -12,15 +12,17 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 from devstack.account import new_folder, service_account
+from devstack.mariadb import MariaDBServer, ensure_installed
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.server import Server
+from sluice.model.connection import ConnectionInfo
 
 FOLDER = "sluice-rehearsal-"
 LOCK = "lock"
@@ -41,7 +43,8 @@ PLAIN, CAPTURED, SLAVE = "plain", "captured", "slave"
 class Servers:
     """The servers, started by `start`; `stack` ends them and removes their folder."""
 
-    def __init__(self, stack: ExitStack, release: int, settings: Mapping[str, str]):
+    def __init__(self, stack: ExitStack, release: int, settings: Mapping[str, str], vendors: Collection[str]):
+        """`vendors`: of the slaves. Raises `MariaDBMissing`."""
         remove_left()
         self.folder = new_folder(FOLDER)
         stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -53,17 +56,31 @@ class Servers:
             )
             for name in (PLAIN, CAPTURED, SLAVE)
         }
+        self.mariadb: MariaDBServer | None = None
+        if "mysql" in vendors:
+            ensure_installed()
+            self.mariadb = MariaDBServer(self.folder / "mariadb", name="MariaDB")
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
         self._stack = stack
 
     def start(self) -> None:
         """Starts all but the captured one. Call it in the thread with which they are to end."""
-        every = [self.postgres[PLAIN], self.postgres[SLAVE], self.redis]
+        every: list[Server] = [self.postgres[PLAIN], self.postgres[SLAVE], self.redis]
+        every += [self.mariadb] if self.mariadb else []
         with ThreadPoolExecutor(len(every)) as pool:
             for made in [pool.submit(server.prepare) for server in every]:
                 made.result()
         for server in every:
             self._start(server)
+
+    def slave_database(self, vendor: str, name: str) -> ConnectionInfo:
+        """Makes an empty database for a slave."""
+        if vendor == "mysql":
+            assert self.mariadb is not None
+            self.mariadb.create_account("slave", name)
+            return self.mariadb.info(name)
+        self.postgres[SLAVE].create_database(name)
+        return self.postgres[SLAVE].info(name)
 
     def start_captured(self) -> None:
         """Starts the captured server with all that the plain one has. Ends the sessions there."""

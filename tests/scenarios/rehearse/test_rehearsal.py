@@ -2,17 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from devstack import cli
+from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.rehearse.course import Course, Place
@@ -106,21 +108,43 @@ def test_the_command_reports_for_people_and_programs_and_leaves_nothing(
 
 
 @pytest.mark.long
-def test_a_killed_rehearsal_leaves_no_server_and_the_next_one_removes_its_folder(tmp_path: Path) -> None:
-    (script := tmp_path / "m.sql").write_text("SELECT pg_sleep(600);")
-    (tmp_path / "next.sql").write_text("SELECT 1;")
-    (schema := tmp_path / "schema.sql").write_text(SCHEMA)
+def test_a_mariadb_slave_is_rehearsed_and_lacks_what_joins_by_reconcile_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (schema := tmp_path / "schema.sql").write_text(SCHEMA.replace("total numeric", "total numeric(10,2)"))
+    (script := tmp_path / "m.sql").write_text(
+        "ALTER TABLE orders ADD a int DEFAULT 5;\nUPDATE orders SET a = 6 WHERE id < 9;\nCREATE TABLE more (id int);"
+    )
+    data = tmp_path / "report.json"
+    given = ["rehearse", "--slave", "mariadb", "--schema", str(schema), str(script), "--json", str(data), "--quiet"]
+    assert cli.main(given) == 1
+    report = json.loads(data.read_text())
+    assert [(one["kind"], one["place"]) for one in report["findings"]] == [("not replicated", "public.more")]
+    assert [table["outcome"] for table in report["tables"]] == ["identical"] * 2
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A folder that the servers' account can enter."""
+    folder = new_folder("sluice-test-rehearse-")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.long
+def test_a_killed_rehearsal_leaves_no_server_and_the_next_one_removes_its_folder(temporary: Path) -> None:
+    (script := temporary / "m.sql").write_text("SELECT pg_sleep(600);")
+    (schema := temporary / "schema.sql").write_text(SCHEMA)
+    (after := temporary / "next.sql").write_text("SELECT 1;")
     command = [sys.executable, "-m", "devstack.cli", "rehearse", "--schema", str(schema)]
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    tmp_path.chmod(0o711)
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
     begun = subprocess.Popen([*command, str(script)], env=environment)
-    until(lambda: list(tmp_path.glob(f"{FOLDER}*/slave/data/postmaster.pid")))
+    until(lambda: begun.poll() is not None or list(temporary.glob(f"{FOLDER}*/captured/data/postmaster.pid")))
+    assert begun.poll() is None
     begun.send_signal(signal.SIGKILL)
     begun.wait()
-    (left,) = tmp_path.glob(f"{FOLDER}*")
+    (left,) = temporary.glob(f"{FOLDER}*")
     servers = [PostgresServer(left / name) for name in ("plain", "captured", "slave")]
     until(lambda: not any(server.is_running() for server in servers))
-    assert (
-        subprocess.run([*command, str(tmp_path / "next.sql"), "--quiet"], env=environment, check=False).returncode == 0
-    )
-    assert list(tmp_path.glob(f"{FOLDER}*")) == []
+    assert subprocess.call([*command, str(after), "--quiet"], env=environment) == 0
+    assert list(temporary.glob(f"{FOLDER}*")) == []
