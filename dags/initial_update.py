@@ -15,7 +15,7 @@ in state **NORMAL** and the apply running. Other slaves are not affected.
 | `make_folder` | transfer by files: creates the folder | |
 | `ensure_apply` | starts `cdc_apply` for the pair unless it runs | |
 | `load` | reads and stores the blocks, in parallel, while changes are applied; or writes them to files | |
-| `approve` | transfer by files: waits until a person has carried the folder to the slave, then checks it | |
+| `await_files`, `approve` | transfer by files: wait until the folder is at the slave, and for a person's approval | |
 | `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
 | `finish` | creates indexes and foreign keys | |
@@ -36,7 +36,7 @@ slave that cannot be reached.
 from airflow.sdk import chain
 
 from sluice.airflow.apply_start import EnsureApply
-from sluice.airflow.approval import ApproveTransfer
+from sluice.airflow.approval import ARRIVAL_TASK, ApproveTransfer, AwaitFiles
 from sluice.airflow.await_normal import AwaitNormal
 from sluice.airflow.forms import lifecycle_dag
 from sluice.airflow.job_operator import ImportOperator, LoadOperator
@@ -51,9 +51,18 @@ with lifecycle_dag("initial_update", __doc__, *FORM, several_slaves=True) as dag
     load, over = LoadOperator(task_id="load"), settle()
     reconciled, finished = reconcile(), finish()
     prepared = [check(), install_resources(), reconciled, begin(), create_tables(), plan(), make_folder()]
-    loaded = [load, ApproveTransfer(task_id="approve"), ImportOperator(task_id="import_files")]
+    carried = [AwaitFiles(task_id=ARRIVAL_TASK), ApproveTransfer(task_id="approve")]
     normal = AwaitNormal(task_id="await_normal", trigger_rule="none_failed")
-    chain(*prepared, EnsureApply(task_id="ensure_apply"), *loaded, normal, finished, over)
+    chain(
+        *prepared,
+        EnsureApply(task_id="ensure_apply"),
+        load,
+        *carried,
+        ImportOperator(task_id="import_files"),
+        normal,
+        finished,
+        over,
+    )
     chain(reconciled, joined := new_tables(), load_new_tables(joined), over)
     chain(finished, rest := remaining_tables(), load_new_tables(rest, "load_remaining_tables"), over)
     chain(load, shared := share(), each_slave(shared), over)

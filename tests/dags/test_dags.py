@@ -109,7 +109,8 @@ def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:
         task = dag.get_task(following[0])
     assert order == [
         "check", "install_resources", "reconcile", "begin", "create_tables", "plan",
-        "make_folder", "ensure_apply", "load", "approve", "import_files", "await_normal", "finish", "settle",
+        "make_folder", "ensure_apply", "load", "await_files", "approve", "import_files", "await_normal", "finish",
+        "settle",
     ]  # fmt: skip
 
 

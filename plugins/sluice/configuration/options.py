@@ -125,6 +125,8 @@ class InitialOptions(Options):
     """Folders and places in S3 where, or below which, an initial update may write files."""
     where: bool = option(False, flag)
     """Whether the form may choose rows by a condition in SQL, which both accounts execute."""
+    approve_transfer: str = option("person", one_of(("person", "arrival"), "ways to approve"))
+    """Who lets files be imported that have arrived at the slave and were verified: a `person`, or `arrival`, nobody."""
 
 
 @dataclass(frozen=True)

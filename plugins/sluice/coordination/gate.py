@@ -21,6 +21,8 @@ ADMIN = "admin"
 ERROR = "error"
 APPROVAL = "approval"
 """`by` of the closure while files wait for a person's answer."""
+CARRIED = "transfer by files"
+"""`by` of the closure until the files have arrived at the slave."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 
 from sluice.model.location import INCOMPLETE, Location, S3Access, is_file_name, is_folder_name
-from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, LocationUnusable
+from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, LocationUnusable, digest_of
 
 PIECE_BYTES = 256 * 1024
 PART_BYTES = 8 * 1024 * 1024
@@ -114,17 +114,23 @@ class BucketFolder:
             self._client = _client(access)
 
     def sizes(self) -> dict[str, int]:
+        entries = self._entries()
+        if not entries:
+            raise FileGone(self.location, "is not there")
+        return {name: entry["Size"] for name, entry in entries.items() if _known(name)}
+
+    def fingerprint(self) -> str:
+        entries = {name: entry for name, entry in self._entries().items() if _known(name)}
+        return digest_of((name, at["Size"], at["ETag"], at["LastModified"]) for name, at in sorted(entries.items()))
+
+    def _entries(self) -> dict[str, Any]:
+        """What S3 says of each object of the folder, by name."""
         beginning = f"{self.location.path}/"
-        sizes: dict[str, int] = {}
         with _classified(self.location):
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.location.bucket, Prefix=beginning
             )
-            for page in pages:
-                sizes |= {entry["Key"][len(beginning) :]: entry["Size"] for entry in page.get("Contents", ())}
-        if not sizes:
-            raise FileGone(self.location, "is not there")
-        return {name: size for name, size in sizes.items() if _known(name)}
+            return {entry["Key"][len(beginning) :]: entry for page in pages for entry in page.get("Contents", ())}
 
     def create(self, name: str) -> "_BucketSink":
         assert _known(name)

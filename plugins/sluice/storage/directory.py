@@ -10,7 +10,14 @@ from pathlib import Path
 
 from sluice import whole_files
 from sluice.model.location import INCOMPLETE, Location, is_file_name, is_folder_name
-from sluice.storage.folder import FileGone, FileThere, LocationFull, LocationUnreachable, LocationUnusable
+from sluice.storage.folder import (
+    FileGone,
+    FileThere,
+    LocationFull,
+    LocationUnreachable,
+    LocationUnusable,
+    digest_of,
+)
 
 PIECE_BYTES = 256 * 1024
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -83,6 +90,14 @@ class DirectoryFolder:
                 for entry in os.scandir(self.path)
                 if _known(entry.name) and entry.is_file(follow_symlinks=False)
             }
+
+    def fingerprint(self) -> str:
+        with _classified(self.location):
+            if self.path.is_symlink() or not self.path.is_dir():
+                return ""
+            entries = [entry for entry in os.scandir(self.path) if _known(entry.name)]
+            seen = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
+        return digest_of((name, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino) for name, at in seen)
 
     def create(self, name: str) -> "_DirectorySink":
         assert _known(name)

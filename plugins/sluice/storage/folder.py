@@ -4,7 +4,8 @@ A file is written completely or not at all, and never replaces another one. Only
 `sluice.model.location` are read, written or removed.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sluice.errors import Terminal, Transient
@@ -51,6 +52,14 @@ class FileGone(Terminal):
         self.reason = reason
 
 
+def digest_of(files: Iterable[tuple[object, ...]]) -> str:
+    """A digest of what a listing says of its files; empty if it has none."""
+    digest, files = hashlib.sha256(), list(files)
+    for file in files:
+        digest.update(f"{file!r}\n".encode())
+    return digest.hexdigest() if files else ""
+
+
 class Sink(Protocol):
     """A file that is being written. It exists once `close` returns, and never after `abandon`."""
 
@@ -68,6 +77,10 @@ class Folder(Protocol):
 
     def sizes(self) -> dict[str, int]:
         """Sizes of the plain files by name. Raises `FileGone` if there is no folder."""
+
+    def fingerprint(self) -> str:
+        """A digest of names, sizes and times of the plain files: another one after every change. Empty if there is no
+        folder."""
 
     def create(self, name: str) -> Sink:
         """A new file. Raises `FileThere`, at the latest when the sink is closed."""

@@ -103,14 +103,13 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         # 1. A source, a destination and the directory, in the form.
         run = begun(stack, folder / "out")
         # 2. The status stays yellow, and the last message says where the data are.
-        run.await_state("approve", "awaiting_input")
+        run.await_state("await_files", "deferred")
         (stored,) = (folder / "out").iterdir()
-        assert checkpoint(stack) == (SlaveState.TRANSITION, f"Manual Data transfer: WAITING (stored on '{stored}')")
-        assert run.question["subject"] == f"DEMO_ → dr1: Manual Data transfer: WAITING (stored on '{stored}')"
-        assert str(folder / "in" / stored.name) in run.question["body"]
+        waiting = f"Manual Data transfer: WAITING (stored on '{stored}')"
+        assert checkpoint(stack) == (SlaveState.TRANSITION, waiting)
         with redis_store.connect(stack.redis_url) as store:
             (closure,) = Gate(store, Prefix("DEMO_"), "dr1").closures()
-        assert closure.reason == f"Manual Data transfer: WAITING (stored on '{stored}')"
+        assert closure.reason.startswith(waiting) and str(folder / "in" / stored.name) in closure.reason
         # 3. The subdirectory is populated.
         files = sorted(os.listdir(stored))
         assert len(files) > 8 and [name[:2] for name in files[-3:]] == ["7-", "8-", "9-"]
@@ -118,35 +117,36 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         until(lambda: transactions[0] > queued + 100, 300)
         with slave(stack) as connection:
             assert connection.execute("SELECT count(*) FROM shop.orders").fetchone() == (0,)
-        # 7, too early: nothing is there yet, and a person may approve again.
-        run.answer("Approve")
-        until(lambda: len(run.answers()) == 1, 300)
-        until(lambda: "cannot be imported. Nothing was loaded" in checkpoint(stack)[1], 300)
-        assert "/tasks/approve" in run.question["body"], "a link to the log that lists what is wrong"
-        assert "/tasks/approve" in checkpoint(stack)[1]
-        assert "cannot be imported. Nothing was loaded" in run.log("approve")
-        assert checkpoint(stack)[0] is SlaveState.TRANSITION
-        # 4 to 6. The folder travels, and a file suffers on the way.
-        shutil.move(stored, folder / "in")
+        # 4 to 6. The folder travels, and a file suffers on the way. The run notices both.
         carried = folder / "in" / stored.name
-        damaged, gone = carried / files[0], carried / files[1]
+        damaged = stored / files[0]
         whole = damaged.read_bytes()
         damaged.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        gone.rename(folder / "away")
+        shutil.move(stored, folder / "in")
+        altered = f"- {files[0]} is altered: its SHA-256 is another one"
+        until(lambda: altered in checkpoint(stack)[1], 300)
+        assert checkpoint(stack)[0] is SlaveState.TRANSITION
+        assert run.state("approve") in (None, "none", ""), "nobody is asked before all is right"
+        (carried / files[0]).write_bytes(whole)
+        # 7. The question says what is there. Whatever suffers after that is found, too, and asked again.
+        run.await_state("approve", "awaiting_input")
+        found = f"{len(files)} of {len(files)} files are there and verified ('{carried}')"
+        assert run.question["subject"] == f"DEMO_ → dr1: Manual Data transfer: {found}"
+        assert "/tasks/approve" in run.question["body"], "a link to the log that lists what is wrong"
+        (carried / files[1]).rename(folder / "away")
         run.answer("Approve")
-        until(lambda: len(run.answers()) == 2, 300)
-        until(lambda: files[0] in checkpoint(stack)[1], 300)
-        wrong = f"- {files[0]} is altered: its SHA-256 is another one\n- {files[1]} is missing"
-        assert wrong in checkpoint(stack)[1]
-        damaged.write_bytes(whole)
-        (folder / "away").rename(gone)
-        # 7. Reactivated: the slave reads the files, and turns green.
+        until(lambda: len(run.answers()) == 1, 300)
+        until(lambda: f"- {files[1]} is missing" in checkpoint(stack)[1], 300)
+        assert "/tasks/approve" in checkpoint(stack)[1]
+        assert "cannot be imported. Nothing was loaded" in run.log("approve")
+        (folder / "away").rename(carried / files[1])
+        # Reactivated: the slave reads the files, and turns green.
         run.answer("Approve")
         run.await_state("import_files", "success")
         run.await_state("settle", "success")
         assert checkpoint(stack)[0] is SlaveState.NORMAL
     answers = run.answers()
-    assert [answer["answer"] for answer in answers] == ["Approve"] * 3
+    assert [answer["answer"] for answer in answers] == ["Approve"] * 2
     assert {answer["who"] for answer in answers} == {stack.airflow.api()._user}
     until(lambda: run.api.run_state(DAG, run.id) == "success", 300)
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
@@ -172,8 +172,8 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
 
 
 def reject(stack: Stack) -> None:
-    """Starts an update that waits for its files, and rejects it."""
-    run = begun(stack, stack.home.root.parent / "out")
+    """Starts an update whose files are where they are looked for, and rejects it."""
+    run = begun(stack, stack.home.root.parent / "in")
     run.await_state("approve", "awaiting_input")
     run.answer("Reject")
     run.await_state("settle", "failed")

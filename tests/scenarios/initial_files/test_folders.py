@@ -58,6 +58,19 @@ def test_a_folder_is_named_by_a_unique_moment_and_found_again_by_its_update(
     assert new_folder(*location, None, "DEMO_ dr1 another").location != first.location
 
 
+def test_every_change_of_a_folder_changes_its_fingerprint(location: tuple[Location, S3Access]) -> None:
+    """S3's times are whole seconds: there another content of the same size is seen by its ETag."""
+    carried, seen = carried_at(location), set[str]()
+    elsewhere = carried.location.parent.below("20200101T000000.000000Z")
+    assert TransferFolder(elsewhere, carried.access).folder.fingerprint() == ""
+    for content in ("one", "two", "longer"):
+        carried.folder.remove(NAME)
+        carried.write(NAME, [content.encode()], compressed=False)
+        seen |= {carried.folder.fingerprint(), carried.folder.fingerprint()}
+    carried.folder.remove(NAME)
+    assert len(seen | {carried.folder.fingerprint()}) == 4
+
+
 def test_two_updates_at_the_same_moment_get_different_folders(
     location: tuple[Location, S3Access], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,12 +110,15 @@ def test_databases_are_added_compared_loaded_again_by_files_after_approval_and_r
     options["slaves"]["dr1"]["initial_files_location"] = str(received)
     file.write_text(yaml.safe_dump(options))
     run = Run.begun(stack, prefix="SHOP_", slave="dr1", transfer="files", location=str(out))
-    run.await_state("approve", "awaiting_input")
+    run.await_state("await_files", "deferred")
     (stored,) = out.iterdir()
-    assert run.question["subject"] == f"SHOP_ → dr1: Manual Data transfer: WAITING (stored on '{stored}')"
     with newcomer.servers["master"].connect("shop") as master:  # what changes while the folder travels is not lost
         master.execute("DELETE FROM \"Orders\" WHERE id % 7 = 0; UPDATE customers SET name = 'moved' WHERE name ~ '9'")
+    files = len(list(stored.iterdir()))
     shutil.move(stored, received)
+    run.await_state("approve", "awaiting_input")
+    found = f"{files} of {files} files are there and verified ('{received / stored.name}')"
+    assert run.question["subject"] == f"SHOP_ → dr1: Manual Data transfer: {found}"
     run.answer("Approve")
     run.await_state("settle", "success")
     until(newcomer.equal, DEADLINE_SECONDS)

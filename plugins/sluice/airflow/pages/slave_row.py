@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from sluice.airflow.pages.message import Level, Message, clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
 from sluice.config import Replication
-from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
+from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration, listed
 from sluice.model.apply_status import ApplyStatus
@@ -263,6 +263,8 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
         elif closure.by == APPROVAL:
             text = f"The initial update waits for a person's answer: {closure.reason}"
             messages.append(Message(text, Level.WARNING, "approve"))
+        elif closure.by == CARRIED:
+            messages.append(Message(f"The initial update waits for its files: {closure.reason}", Level.WARNING))
         elif closure.name == INITIAL_UPDATE:
             messages.append(Message(f"The gate is closed: {closure}", Level.OK))
         else:

@@ -46,6 +46,8 @@ log = logging.getLogger("sluice.load")
 QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
 IMPORTING = "Manual Data transfer: the files are being imported, changes are queued"
 WAITING = "Manual Data transfer: WAITING (stored on '{}')"
+BY_HAND = "Manual Data transfer: all files were imported on the slave's own machine"
+ARRIVED = "Manual Data transfer: {0} of {0} files are there and verified ('{1}')"
 """Messages of the slave, as in docs/manual-transfer.md."""
 CHECKERS = 4
 """Files whose SHA-256 is computed at the same time."""
@@ -61,6 +63,13 @@ class NotAsSent(Terminal):
             "Mend these, then try again."
         )
         self.problems = problems
+
+
+class NotAllThere(Terminal):
+    """The folder is on its way: files are missing at `location`, or are not as long as they will be."""
+
+    def __init__(self, location: Location, there: int, of: int):
+        super().__init__(f"{there} of {counted(of, 'file')} are at {location}.")
 
 
 class NothingExported(Terminal):
@@ -115,23 +124,42 @@ def left_to_import(target: LoadTarget) -> int:
     return sum(block.state is not BlockState.STORED for block in _waiting(target))
 
 
-def examine(target: LoadTarget, transfer_folder: TransferFolder) -> Manifest:
+def files_of(manifest: Manifest) -> int:
+    """How many files a whole folder has, the manifest among them."""
+    return len(manifest.files) + 1
+
+
+def examine(target: LoadTarget, transfer_folder: TransferFolder, *, on_its_way: bool = False) -> Manifest:
     """Reads the whole folder, and checks its files, sizes and SHA-256, and that it is for this slave and update.
 
-    Raises `NotAsSent` with all problems, `LoadEnded`, `NothingExported`, `Transient`.
+    `on_its_way`: nothing is read before all files are there with their sizes. Raises `NotAsSent` with all problems,
+    `NotComplete` and `NotAllThere` for a folder on its way, `LoadEnded`, `NothingExported`, `Transient`.
     """
     blocks = _waiting(target)
     try:
         manifest = transfer_folder.manifest()
     except (NotComplete, ManifestDamaged, LocationUnusable) as error:
+        if on_its_way and isinstance(error, NotComplete):
+            raise
         raise NotAsSent(target, transfer_folder.location, [str(error)]) from error
     problems = faults(manifest, target.prefix, target.slave.name, target.update_id, blocks)
     if not problems:
         stored = {block.file for block in blocks if block.state is BlockState.STORED}
-        problems = damaged(transfer_folder, [file for file in manifest.files if file.name not in stored])
+        files = [file for file in manifest.files if file.name not in stored]
+        if on_its_way:
+            _expect_all(transfer_folder, manifest, files)
+        problems = damaged(transfer_folder, files)
     if problems:
         raise NotAsSent(target, transfer_folder.location, problems)
     return manifest
+
+
+def _expect_all(transfer_folder: TransferFolder, manifest: Manifest, files: Iterable[File]) -> None:
+    sizes = transfer_folder.folder.sizes()
+    absent = sum(sizes.get(file.name, -1) < file.size for file in files)
+    if absent:
+        of = files_of(manifest)
+        raise NotAllThere(transfer_folder.location, of - absent, of)
 
 
 def damaged(transfer_folder: TransferFolder, files: Iterable[File]) -> list[str]:
