@@ -48,21 +48,12 @@ from sluice.airflow.steps_update import begin, create_tables, finish, make_folde
 FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to")
 
 with lifecycle_dag("initial_update", __doc__, *FORM, several_slaves=True) as dag:
-    load, over = LoadOperator(task_id="load"), settle()
+    load, approve, over = LoadOperator(task_id="load"), ApproveTransfer(task_id="approve"), settle()
     reconciled, finished = reconcile(), finish()
     prepared = [check(), install_resources(), reconciled, begin(), create_tables(), plan(), make_folder()]
-    carried = [AwaitFiles(task_id=ARRIVAL_TASK), ApproveTransfer(task_id="approve")]
     normal = AwaitNormal(task_id="await_normal", trigger_rule="none_failed")
-    chain(
-        *prepared,
-        EnsureApply(task_id="ensure_apply"),
-        load,
-        *carried,
-        ImportOperator(task_id="import_files"),
-        normal,
-        finished,
-        over,
-    )
+    loaded = [load, AwaitFiles(task_id=ARRIVAL_TASK), approve, ImportOperator(task_id="import_files")]
+    chain(*prepared, EnsureApply(task_id="ensure_apply"), *loaded, normal, finished, over)
     chain(reconciled, joined := new_tables(), load_new_tables(joined), over)
     chain(finished, rest := remaining_tables(), load_new_tables(rest, "load_remaining_tables"), over)
     chain(load, shared := share(), each_slave(shared), over)

@@ -85,6 +85,11 @@ class Pair:
         return self.replication.prefix
 
     @property
+    def most_changes(self) -> int:
+        """How many changes one transaction applies at most."""
+        return self.slave.most_changes(self.replication.apply)
+
+    @property
     def definitions_lock(self) -> str:
         """The lock of the slave under which indexes and constraints are made."""
         return f"sluice definitions {self.prefix} {self.slave.name}"

@@ -170,7 +170,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
         "resync": {"prefix", "slave", "action", "sample", "tables"},
-        "remove_transaction": {"prefix", "slave", "reason"},
+        "remove_transaction": {"prefix", "slave", "which", "reason"},
         "uninstall_resources": {"prefix", "confirm"},
         "broadcast": {"prefix", "statement", "slaves", "seconds"},
     }

@@ -51,8 +51,8 @@ class Changes:
                     [str(number) if mark == "x" else 300],
                 )  # fmt: skip
             self.end: Position = position.take(link, PREFIX, "public", self.start)
-        options = SimpleNamespace(stage_above=stage_above, max_batch_changes=MOST)
-        pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master)
+        options = SimpleNamespace(stage_above=stage_above)
+        pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master, most_changes=MOST)
         self.reader = Reader(master, PREFIX, "public")
         links: Any = SimpleNamespace(pair=pair, reader=self.reader)
 

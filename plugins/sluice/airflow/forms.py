@@ -254,6 +254,10 @@ REJECT_ACTIONS = {
     "apply": "apply: have the running apply apply them after all",
     "drop": "drop: settle them without applying",
 }
+REMOVALS = {
+    "first": "first: the first transaction; its tables become inconsistent",
+    "all": "all: everything that waits; the slave becomes INCONSISTENT",
+}
 PART = {"section": "Only a part of the slave"}
 
 FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
@@ -288,6 +292,7 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
     "force": lambda _: _flag(
         "Force", "For **apply**: make the rows what the changes made of them, whatever they hold now."
     ),
+    "which": lambda _: _enum(REMOVALS, "Which"),
     "reason": lambda _: _text("Reason", "Why; it is kept and must not be empty."),
     "confirm": lambda _: _text("Confirm", "Type the **prefix** once more."),
     "statement": lambda _: _text(

@@ -4,7 +4,7 @@ import logging
 
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext
-from sluice.apply import first_transaction
+from sluice.apply import first_transaction, waiting_changes
 from sluice.capture import uninstall as uninstalling
 from sluice.coordination import lease
 from sluice.coordination.failover_claim import FailoverClaim
@@ -22,10 +22,10 @@ log = logging.getLogger("sluice.airflow")
 
 
 class ReasonMissing(Terminal):
-    """The form has no reason for removing the transaction."""
+    """The form has no reason for removing what waits."""
 
     def __init__(self) -> None:
-        super().__init__("Say why the transaction is removed: it is kept with what happened to the slave.")
+        super().__init__("Say why: it is kept with what happened to the slave.")
 
 
 class NotConfirmed(Terminal):
@@ -67,17 +67,20 @@ class AdministratorNeeded(Terminal):
 
 
 @step
-def remove_first(task: TaskContext) -> str:
-    """Removes the first waiting transaction from the slave's queue; its tables become inconsistent."""
+def remove(task: TaskContext) -> str:
+    """Removes the first waiting transaction from the slave's queue, whose tables become inconsistent; or clears all
+    that waits, and the slave becomes INCONSISTENT."""
     reason = str(task.context["params"]["reason"] or "").strip()
     if not reason:
         raise ReasonMissing
     assert task.slave_name is not None, "the form has a slave"
     pair = Pair.of(task.replication, task.slave_name, task.connections)
-    by = task.person("the DAG remove_transaction")
-    removed = first_transaction.remove(pair, task.redis, by, reason, f"sluice {task.prefix} remove_transaction")
-    log.warning("%s: %s", task, removed)
-    return str(removed)
+    remove = waiting_changes.clear if task.context["params"]["which"] == "all" else first_transaction.remove
+    done = remove(
+        pair, task.redis, task.person("the DAG remove_transaction"), reason, f"sluice {task.prefix} remove_transaction"
+    )
+    log.warning("%s: %s", task, done)
+    return str(done)
 
 
 @step

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import redis
 
+from sluice.apply import waiting_changes
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.events import Events
 from sluice.coordination.gate import Gate
-from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.counted import counted
 from sluice.database.changes import WaitingTable
@@ -21,11 +21,9 @@ from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
-from sluice.model.checkpoint_recovery import resume
 from sluice.model.event import Event, EventKind
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, how_to_load
-from sluice.model.window import Window
 from sluice.pair import Pair
 
 
@@ -89,13 +87,8 @@ def _configured(pair: Pair, slave: Session) -> Checkpoint:
 
 
 def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
-    place = before
-    if pair.slave.checkpoint == "redis":
-        place, _ = resume(before, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
-    assert place.position is not None, "a NORMAL slave has one"
     changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
-    now = place.target or changes.take(master, pair.prefix, schema, place.position)
-    window = Window(place.position, now, place.slice_key or 0)
+    window = waiting_changes.rest_of(pair, store, master, before)
     first = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
     if not first:
         raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")

@@ -173,7 +173,7 @@ class PairSessions:
 
     def window_end(self, previous: Position) -> Position:
         """The end of the next window. Raises `DataLost`."""
-        return self.changes.window_end(*self.queue, previous, self.pair.replication.apply.max_batch_changes)
+        return self.changes.window_end(*self.queue, previous, self.pair.most_changes)
 
     def nothing_committed(self, since: Position) -> bool:
         """Whether the master is certainly where it was at `since`; cheap."""

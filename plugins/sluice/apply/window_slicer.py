@@ -122,7 +122,7 @@ class WindowSlicer:
                         items = reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES)
                         if items.num_rows <= most:
                             return Slice(items)
-                elif not in_driver and window.up_to is None and most == self._options.max_batch_changes:
+                elif not in_driver and window.up_to is None and most == self.sessions.pair.most_changes:
                     uncounted = self._uncounted(window, floor, floor + int(most * keys_a_change), images)
                     if uncounted is not None:
                         return uncounted
@@ -138,7 +138,7 @@ class WindowSlicer:
 
     def _uncounted(self, window: Window, floor: int, end: int, images: bool) -> Slice | None:
         """The slice up to the REPL_KEY `end`, which spares counting; None where it is too large."""
-        reader, most = self.sessions.reader, self._options.max_batch_changes
+        reader, most = self.sessions.reader, self.sessions.pair.most_changes
         if self._growth > 1:
             return None
         try:
@@ -161,10 +161,10 @@ class WindowSlicer:
 
     def _most(self, stages: bool) -> int:
         """Changes up to which the driver reads a slice itself."""
-        most = self._options.max_batch_changes
+        most = self.sessions.pair.most_changes
         return min(self._options.stage_above, most) if stages else most
 
     def _size(self, stages: bool) -> tuple[int, int]:
         """The most changes and bytes of contents of a slice."""
         size = BATCH_BYTES if stages else DRIVER_BYTES
-        return self._options.max_batch_changes * self._growth, size * self._growth
+        return self.sessions.pair.most_changes * self._growth, size * self._growth

@@ -29,7 +29,7 @@ from sluice.paths import PROGRAM
 
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
-RESULTS = ("decide", "verdict", "remove_first", "collect")
+RESULTS = ("decide", "verdict", "remove", "collect")
 """Tasks that return the result of a run."""
 RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")

@@ -24,7 +24,7 @@ from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import ON_ERROR, TablePattern, TableRule
 from sluice.configuration.section import Options, Section, option, section_of
 from sluice.configuration.table_lines import conflict_rules, tables_of_slave
-from sluice.configuration.values import flag, listed, matching, one_of, place, prefix, text
+from sluice.configuration.values import flag, listed, matching, one_of, place, prefix, text, whole
 from sluice.errors import Terminal
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.connection import ConnectionInfo
@@ -152,6 +152,12 @@ class SlaveConfig(Options):
     """Transformations of this slave, instead of those under the replication's `tables`."""
     conflict_rules: tuple[tuple[TablePattern, ConflictRule], ...] = option((), conflict_rules)
     """Tables whose conflicts a rule decides, instead of `on_conflict`."""
+    max_batch_changes: int | None = option(None, whole(1, 1_000_000_000))
+    """How many changes one transaction applies at most on this slave; None: as `apply` says for all."""
+
+    def most_changes(self, apply: ApplyOptions) -> int:
+        """How many changes one transaction applies at most."""
+        return self.max_batch_changes or apply.max_batch_changes
 
     def conflict_rule(self, table: TableName) -> ConflictRule | None:
         """The rule that decides conflicts of `table`."""

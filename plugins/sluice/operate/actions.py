@@ -229,6 +229,17 @@ _ALL = (
         why_required=True,
     ),
     Action(
+        "clear",
+        "Clear waiting changes",
+        "Clears all changes that wait for the slave, whether its apply runs or not. It becomes INCONSISTENT and needs "
+        "a new initial update. Other slaves are not affected. The purge of ITEMS no longer waits for this slave. Its "
+        "page shows the first changes that wait.",
+        api.REMOVE,
+        danger=True,
+        administer=True,
+        why_required=True,
+    ),
+    Action(
         "failover",
         "Fail over",
         "Makes the slave the master. Check lists whether it could take over now, and how it differs from the master; "
@@ -325,6 +336,9 @@ def loses(action: Action, given: Mapping[str, str], states: Mapping[str, str]) -
         if given["action"] == "planned":
             return f"Until {slaves} is the master, the application cannot write to the replicated tables."
         return f"What the master committed after the last position that {slaves} has applied is lost."
+    if action.name == "clear":
+        slaves = ", ".join(states)
+        return f"Every change that waits for {slaves} is lost to it: its tables stay as they are until they are loaded."
     if action.name != "initiate":
         return ""
     full = [slave for slave, state in states.items() if state in FULL]
@@ -402,8 +416,8 @@ def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
         return [{**pair, "transfer": "online", "tables": values["tables"]}]
     if name == "failover":
         return [{**pair, **values}]
-    if name == "remove_first":
-        return [{**pair, "reason": order.why}]
+    if name in ("remove_first", "clear"):
+        return [{**pair, "which": "first" if name == "remove_first" else "all", "reason": order.why}]
     if name == "rejects":
         return [{**pair, "action": values["action"], "ids": values["ids"], "force": values["force"]}]
     return [pair]

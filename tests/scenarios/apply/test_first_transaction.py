@@ -120,8 +120,8 @@ def test_the_dag_removes_it_and_needs_a_reason(rig: Callable[..., Rig], monkeypa
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
     Gate(pair.store, pair.pair.prefix, "dr1").close(ERROR, "apply", "x")
     with pytest.raises(steps_removal.ReasonMissing):
-        steps_removal.remove_first.body(task(pair, monkeypatch, reason=" "))
-    said = steps_removal.remove_first.body(task(pair, monkeypatch, reason="it hangs"))
+        steps_removal.remove.body(task(pair, monkeypatch, which="first", reason=" "))
+    said = steps_removal.remove.body(task(pair, monkeypatch, which="first", reason="it hangs"))
     assert "public.good (1 change: INSERT)" in said
 
 

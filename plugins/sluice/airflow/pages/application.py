@@ -6,6 +6,7 @@
 | `/sluice/overview.json` | the same for programs |
 | `/sluice/feeding/` | who feeds whom: masters, slaves, cascades |
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
+| `/sluice/slaves/<prefix>/<slave>/waiting/` | the first changes that wait for it |
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
 | `/sluice/actions/<name>` | the form of an action; its POST does it |

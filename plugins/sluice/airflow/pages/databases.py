@@ -16,7 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+import redis
+
 from sluice.airflow import connections
+from sluice.apply import waiting_changes
+from sluice.apply.waiting_changes import Waiting, WaitingChange
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
@@ -44,6 +48,7 @@ LOOK_SECONDS = 3
 FRESH_SECONDS = 2.0
 REJECTS_SHOWN = 50
 QUERIES_SHOWN = 20
+WAITING_SHOWN = 100
 
 THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
 ASKING = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor-asks")
@@ -195,6 +200,14 @@ def _slave(replication: Replication, name: str) -> SlaveData:
         return SlaveData(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
 
 
+def waiting(replication: Replication, name: str, store: "redis.Redis") -> Waiting:
+    """The first changes that wait for a slave. Raises `NothingToClear`, outages."""
+    place, master = replication.slave(name), replication.master
+    of_slave = _short(place.conn_id, place.vendor, replication)
+    of_master = _short(master.conn_id, master.vendor, replication)
+    return waiting_changes.read(Pair(replication, place, of_master, of_slave), store, APPLICATION, WAITING_SHOWN)
+
+
 def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
     """Estimated rows of the master's tables. Empty if it does not answer: the page then shows less of a load."""
     master = replication.master
@@ -242,11 +255,27 @@ class Image:
 def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
     """The columns of a reject. Values are hidden unless `visible`, and always in masked columns."""
     before, after, on_slave = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
+    return _images(reject.table, before, after, on_slave, mask, visible)
+
+
+def waiting_images(change: WaitingChange, mask: Mask, *, visible: bool) -> list[Image]:
+    """As `images`, of a change that waits."""
+    return _images(change.table, change.before, change.after, {}, mask, visible)
+
+
+def _images(
+    table: TableName,
+    before: Mapping[str, str | None],
+    after: Mapping[str, str | None],
+    on_slave: Mapping[str, str | None],
+    mask: Mask,
+    visible: bool,
+) -> list[Image]:
     columns = list(dict.fromkeys([*after, *before, *on_slave]))
 
     def shown(row: Mapping[str, str | None], column: str) -> str | None:
         value = row.get(column)
-        return value if value is None or (visible and not mask.hides(reject.table, column)) else HIDDEN
+        return value if value is None or (visible and not mask.hides(table, column)) else HIDDEN
 
     return [
         Image(

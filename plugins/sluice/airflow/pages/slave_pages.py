@@ -14,17 +14,26 @@ from sluice.airflow import applies, connections, jobs
 from sluice.airflow.job import Job, Owner
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import Databases, LastAnswer, SlaveData, images, in_thread
+from sluice.airflow.pages.databases import (
+    Databases,
+    LastAnswer,
+    SlaveData,
+    images,
+    in_thread,
+    waiting,
+    waiting_images,
+)
 from sluice.airflow.pages.known import Gathered, Watch, configured
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import completed, row
 from sluice.config import Replication
+from sluice.coordination import redis_store
 from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError
-from sluice.model.mask import Mask
+from sluice.model.mask import Mask, without_values
 from sluice.model.names import TableName
 from sluice.operate.actions import Scope, of
 
@@ -72,6 +81,26 @@ def add(
                 "takes_over": can_take_over(replication, slave), "former": former(replication, known, looked, past),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
+
+        return await in_thread(made)
+
+    @app.get("/slaves/{prefix}/{slave}/waiting/")
+    async def waits(request: Request, visitor: Who, prefix: str, slave: str) -> Response:
+        replication = configured(await watch.state(), prefix, slave)
+        mask, visible = Mask(replication.verify.mask), visitor.sees_values
+
+        def made() -> Response:
+            found, trouble = None, ""
+            try:
+                found = waiting(replication, slave, redis_store.connect(redis_store.url()))
+            except SluiceError as failure:
+                trouble = str(failure) if visible else without_values(str(failure))
+            values: dict[str, Any] = {
+                "replication": replication, "slave": slave, "waiting": found, "trouble": trouble, "visible": visible,
+                "most": replication.slave(slave).most_changes(replication.apply),
+                "images": lambda change: waiting_images(change, mask, visible=visible),
+            }  # fmt: skip
+            return show(request, "waiting.html", visitor, here="slave", **values)
 
         return await in_thread(made)
 

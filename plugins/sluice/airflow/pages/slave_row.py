@@ -123,6 +123,7 @@ class SlaveRow:
             "rejects": bool(self.rejects),
             "reload": state is SlaveState.NORMAL,
             "remove_first": bool(self.closures),
+            "clear": state is SlaveState.NORMAL,
             "failover": state in (SlaveState.NORMAL, SlaveState.SWITCHING),
         }
         return useful.get(action, True)

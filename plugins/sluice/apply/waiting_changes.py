@@ -1,0 +1,163 @@
+"""The changes that wait for one slave: the first of them, how many they are, and how a person clears all of them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import redis
+
+from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination.events import Events
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
+from sluice.coordination.redis_store import StoreUnreachable
+from sluice.counted import counted
+from sluice.database.changes import TooManyBytes
+from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.change import Action
+from sluice.model.checkpoint import Checkpoint, CheckpointMoved
+from sluice.model.checkpoint_recovery import resume
+from sluice.model.event import Event, EventKind
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.window import Window
+from sluice.pair import Pair
+
+COUNTED = 1_000_000
+"""Changes up to which they are counted."""
+SHOWN_BYTES = 8 << 20
+"""Bytes of contents of the changes that are shown."""
+ROWS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
+
+
+class NothingToClear(Terminal):
+    """No change waits, or the slave's state does not allow it."""
+
+
+@dataclass(frozen=True)
+class WaitingChange:
+    """One change that waits, with texts of the values as ITEMS has them."""
+
+    repl_key: int
+    transaction: int
+    table: TableName
+    action: str
+    before: dict[str, str | None]
+    """Of a DELETE the whole row, of an UPDATE its key and the columns that differ."""
+    after: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What waits for a slave. `more`: there are more than `changes`."""
+
+    changes: int
+    more: bool
+    bytes: int
+    first: tuple[WaitingChange, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{'more than ' if self.more else ''}{counted(self.changes, 'change')}"
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What was cleared, and what to do now."""
+
+    pair: Pair
+    waiting: Waiting
+
+    def __str__(self) -> str:
+        return (
+            f"{self.waiting} cleared. {self.pair.slave.name} is INCONSISTENT: start an initial update, which makes it "
+            "equal to its master."
+        )
+
+
+def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Checkpoint) -> Window:
+    """The window of all that waits for the slave now. Raises outages, `DataLost`."""
+    place = checkpoint
+    if pair.slave.checkpoint == "redis":
+        place, _ = resume(checkpoint, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
+    assert place.position is not None, "a slave that applies has one"
+    schema = pair.replication.master.schema
+    now = place.target or vendor_of(pair.master_info.vendor).changes.take(master, pair.prefix, schema, place.position)
+    return Window(place.position, now, place.slice_key or 0)
+
+
+def read(pair: Pair, store: "redis.Redis", application: str, most: int) -> Waiting:
+    """What waits, with its first `most` changes. Nothing is locked. Raises `NothingToClear`, outages."""
+    if not has_rows(pair.master_info.vendor):
+        raise NoDatabase(pair.master_info.vendor)
+    with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
+        checkpoint = _applied(pair, slave)
+        return _waiting(pair, rest_of(pair, store, master, checkpoint), application, most)
+
+
+def clear(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Cleared:
+    """Makes the slave INCONSISTENT: nothing that waits is applied any more, and ITEMS is not held for it.
+
+    Whether its apply runs or not: the state is in its checkpoint, which it locks with each window. Raises
+    `NothingToClear`, `CheckpointMoved` if the slave changed its state meanwhile, and outages.
+    """
+    if not has_rows(pair.master_info.vendor):
+        raise NoDatabase(pair.master_info.vendor)
+    with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
+        before = _applied(pair, slave)
+        if before.state is not SlaveState.NORMAL or before.loading:
+            raise NothingToClear(f"{pair}: an initial update is under way. Cancel it instead.")
+        waiting = _waiting(pair, rest_of(pair, store, master, before), application)
+        if not waiting.changes:
+            raise NothingToClear(f"{pair}: no change waits, so nothing was done.")
+        cleared = Cleared(pair, waiting)
+        with slave.transaction(durable=True):
+            vendor_of(pair.slave_info.vendor).sessions.limit_lock_waits(slave, seconds=10)
+            checkpoints = CheckpointStore.of(pair, slave)
+            if checkpoints.configured(lock=True).state is not before.state:
+                raise CheckpointMoved(f"{pair}: the slave's state changed meanwhile. Look again whether it is needed.")
+            why = f"{waiting} that waited for it cleared by {by}: {reason}"
+            checkpoints.move(SlaveState.INCONSISTENT, why)
+    _remember(pair, store, f"{by} cleared what waited ({reason}): {cleared}")
+    return cleared
+
+
+def _applied(pair: Pair, slave: Session) -> Checkpoint:
+    checkpoint = CheckpointStore.of(pair, slave).read()
+    state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if checkpoint is None or state not in (SlaveState.NORMAL, SlaveState.TRANSITION) or checkpoint.position is None:
+        raise NothingToClear(f"{pair}: the slave is {state}: no changes wait for it.")
+    return checkpoint
+
+
+def _waiting(pair: Pair, window: Window, application: str, most: int = 0) -> Waiting:
+    changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
+    with changes.Reader(pair.master_info, pair.prefix, schema, application=application) as reader:
+        survey = reader.survey(window, limit=COUNTED)
+        if not most or not survey.changes:
+            return Waiting(survey.changes, survey.more, survey.bytes)
+        beginning = reader.survey(window, limit=most, max_bytes=SHOWN_BYTES)
+        part = window.between(window.above, beginning.last if beginning.more else window.up_to)
+        try:
+            items = reader.items(part, images=True, max_bytes=4 * SHOWN_BYTES).to_pylist()
+        except TooManyBytes:  # of one change
+            items = []
+    row = vendor_of(pair.master_info.vendor).images.row
+    first = tuple(
+        WaitingChange(
+            item["repl_key"],
+            item["trans_key"],
+            TableName(item["schema"], item["table"]),
+            item["action"],
+            row(item["oldcontent"]) if item["action"] in ROWS and item["oldcontent"] else {},
+            row(item["content"]) if item["action"] in ROWS and item["content"] else {},
+        )
+        for item in items
+    )
+    return Waiting(survey.changes, survey.more, survey.bytes, first)
+
+
+def _remember(pair: Pair, store: "redis.Redis", text: str) -> None:
+    try:
+        Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), EventKind.STATE, text)])
+    except StoreUnreachable:
+        return  # CHECKPOINT has what matters
