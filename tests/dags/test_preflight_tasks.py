@@ -143,7 +143,8 @@ def test_lacks_of_a_running_replication_are_warnings(
 
 
 def test_an_outage_is_no_lack(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect_airflow(monkeypatch, "shop_dr1", replace(places["shop_dr1"], port=1))
+    """Of the master; a slave's is waited for later (`test_slave_away.py`)."""
+    connect_airflow(monkeypatch, "shop_master", replace(places["shop_master"], port=1))
     with pytest.raises(Transient, match="not reachable from here"):
         check.body(work())
 

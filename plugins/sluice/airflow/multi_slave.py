@@ -35,6 +35,8 @@ MEMBERS = "members"
 """XCom key: the slaves for which a step was done."""
 AWAITED = "awaited"
 """XCom key: the slaves that could not be reached; runs of their own wait for them."""
+AWAY = "away"
+"""XCom key of the task check: the only slave did not answer and was not checked."""
 TRIES = 4
 """Tries of a step before an unreachable slave is left out."""
 POLL_SECONDS = 15.0

@@ -27,10 +27,17 @@ from sluice.preflight import checks, transport
 log = logging.getLogger("sluice.airflow")
 
 
+class SlaveAway(Transient):
+    """The only slave of a run does not answer."""
+
+    def __init__(self, name: str, outage: Transient):
+        super().__init__(f"slave {name} does not answer: {outage}")
+
+
 def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
     """Raises `NotReady` with everything that is lacking on the master and on `slaves`; logs warnings.
 
-    Raises `Transient` if the master or the only slave cannot be reached; one of several slaves is skipped.
+    Raises `Transient` if the master cannot be reached, `SlaveAway` if the only slave cannot; one of several is skipped.
     """
     checks.require_ready(str(task), _lacks(task, slaves, light=False))
 
@@ -138,7 +145,7 @@ def _of_slave(
             log.info("%s: reached the slave %s", task, place)
     except Transient as outage:
         if len(task.slave_names) == 1:
-            raise
+            raise SlaveAway(name, outage) from outage
         log.warning("%s: not reached, and left out if it stays so: %s", task, outage)
     return lacks_so_far
 

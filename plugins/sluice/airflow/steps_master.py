@@ -13,6 +13,7 @@ from sluice.coordination.redis_store import classified
 from sluice.counted import counted
 from sluice.errors import SluiceError, Transient
 from sluice.load.load_metrics import require_measurable
+from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
 
 log = logging.getLogger("sluice.airflow")
@@ -23,7 +24,8 @@ def check(task: TaskContext) -> None:
     """Reads the configuration, reaches every place in it (master, slave, Redis, the location of files), and proves that
     both accounts have everything they need: it lists all that is lacking at once, with the statements that mend it.
     Measures once what `initial.throttle` limits. With `capture: redo` it waits for transactions of the master that the
-    redo lacks. Changes nothing."""
+    redo lacks. If the slave does not answer, the master is prepared meanwhile, and `begin` awaits and checks the slave.
+    Changes nothing."""
     replication = task.replication
     rules = counted(len(replication.tables), "table rule")
     log.info("%s: configured in %s, %s", task, replication.source, rules)
@@ -32,13 +34,23 @@ def check(task: TaskContext) -> None:
     with classified():
         task.redis.ping()
     log.info("%s: reached Redis", task)
+    away: Transient | None = None
     try:
         preflight_check.require_ready(task, task.slave_names)
+    except preflight_check.SlaveAway as outage:
+        if Selection.from_dict(task.context["params"]).partial:
+            _note_waiting(task, outage)
+            raise
+        away = outage
+        preflight_check.require_ready(task, ())
     except Transient as outage:
         _note_waiting(task, outage)
         raise
-    _note_waiting(task, None)
-    if task.slave_name is not None and "transfer" in task.context["params"]:
+    _note_waiting(task, away)
+    if away is not None:
+        task.context["ti"].xcom_push(key=multi_slave.AWAY, value=True)
+        log.warning("%s: the master is prepared, and the slave is awaited before anything is written: %s", task, away)
+    elif task.slave_name is not None and "transfer" in task.context["params"]:
         update = update_of(task)
         check_choice(task)
         require_measurable(update)

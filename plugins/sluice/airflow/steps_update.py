@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow.sdk import Context
 
-from sluice.airflow import expected_tables, jobs, multi_slave, transfer_form
+from sluice.airflow import expected_tables, jobs, multi_slave, preflight_check, transfer_form
 from sluice.airflow.failure import XCOM_KEY
 from sluice.airflow.job import Kind, Owner
 from sluice.airflow.runs import is_active
@@ -17,8 +17,9 @@ from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.used_locations import UsedLocations
 from sluice.counted import counted
-from sluice.errors import SluiceError, Terminal
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
+from sluice.load.load_metrics import require_measurable
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.transfer import transfer_steps
 from sluice.load.update import Update
@@ -53,9 +54,29 @@ class UpdateNotBegun(Terminal):
 @step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def begin(task: TaskContext) -> str:
     """Takes over the slave: sets state INITIAL, closes the gate, deletes blocks of earlier updates. If only a part is
-    loaded, the slave stays NORMAL and its gate open."""
+    loaded, the slave stays NORMAL and its gate open. Waits without limit for a slave that did not answer before, and
+    then checks it first."""
+    _await_slave(task)
     begun = multi_slave.each(task, _begin)
     return ", ".join("begun" if each else "gone on" for each in begun.values())
+
+
+def _await_slave(task: TaskContext) -> None:
+    """Does for a slave that did not answer to the task check what that would have done. Raises `NotReady`, `SlaveAway`,
+    and as `check_choice`, `require_measurable`."""
+    if not _was_away(task.context):
+        return
+    try:
+        preflight_check.require_ready(task, task.slave_names)
+    except Transient as outage:
+        multi_slave.note_waiting(task, outage)
+        raise
+    multi_slave.note_waiting(task, None)
+    require_measurable(update_of(task))
+
+
+def _was_away(context: Context) -> bool:
+    return bool(context["ti"].xcom_pull(task_ids="check", key=multi_slave.AWAY))
 
 
 def _begin(task: TaskContext) -> bool:
@@ -145,7 +166,8 @@ def settle(context: Context) -> str:
         task = TaskContext.of(context)
     except (UnknownPrefix, UnknownSlave, ConfigError):
         raise UpdateNotBegun(reason) from None
-    if states.get("begin") in NOT_RUN:
+    begun = states.get("begin")
+    if begun in NOT_RUN or (begun != "success" and _was_away(context) and _is_away(task)):
         for name in task.slave_names:
             multi_slave.note_waiting(task.of_slave(name), None)
         raise UpdateNotBegun(reason)
@@ -162,6 +184,15 @@ def settle(context: Context) -> str:
         jobs.await_end(running, END_SECONDS)
     steps.end_sessions(update)
     raise UpdateIncomplete(update, reason, _left(task, cancelled))
+
+
+def _is_away(task: TaskContext) -> bool:
+    """Whether the slave still does not answer, so that this update has not begun with it."""
+    try:
+        task.checkpoint(task.slave)
+    except Transient:
+        return True
+    return False
 
 
 def _forget_started_loads(context: Context) -> None:
