@@ -41,6 +41,16 @@ def test_a_purge_without_positions_is_refused(orders: Master) -> None:
     assert [item.guid for item in orders.items()] == ["1"]
 
 
+def test_the_last_lines_of_debug_table_stay(orders: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge, "DEBUG_LINES", 3)
+    for lines in (2, 9):
+        orders.sql(f"SELECT demo_debug('line ' || g) FROM generate_series(1, {lines}) g")
+        with connect(orders.info, application="test", autocommit=True) as connection:
+            purge.purge(connection, orders.prefix, orders.schema, [now(orders)])
+        left = [line for (line,) in orders.rows("SELECT line FROM demo_debug_table ORDER BY repl_key")]
+        assert left == (["line 1", "line 2"] if lines == 2 else ["line 7", "line 8", "line 9"])
+
+
 def test_position_brackets_the_snapshot(orders: Master) -> None:
     before = now(orders)
     orders.sql("INSERT INTO orders VALUES (1)")

@@ -76,7 +76,7 @@ BEGIN
     END IF;
 END
 $sluice$;
-DROP VIEW IF EXISTS ${schema}.${prefix}cols_view, ${schema}.${prefix}cols_all;
+DROP VIEW IF EXISTS ${schema}.${prefix}items_view, ${schema}.${prefix}cols_view, ${schema}.${prefix}cols_all;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
     ${schema}.${prefix}partitions, ${schema}.${prefix}info, ${schema}.${prefix}statements, ${schema}.${prefix}answers;

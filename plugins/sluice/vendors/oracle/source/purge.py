@@ -17,6 +17,8 @@ from sluice.vendors.oracle.session import OracleSession, Value, native
 from sluice.vendors.oracle.source.info import Info
 from sluice.vendors.oracle.source.queue import listed
 
+DEBUG_KEYS = 1_000_000
+"""Lines of DEBUG_TABLE whose keys are further below the last one are purged."""
 _RECORD, _SLAVES, _HOLDERS, _FEED = "purged", "slaves", "purge_held", "feed "
 """Names in INFO. A feed's position has the name `feed `, the feed, which contains no blank, a blank, and the table."""
 
@@ -45,6 +47,9 @@ def purge(connection: Session, prefix: Prefix, schema: str, seen: Iterable[Posit
                 session.run(sql_files.render("oracle", "purge_longs", prefix=str(prefix)))
                 info.write(_RECORD, json.dumps([position.text() for position in covered]))
         total, above = total + gone, through
+    with session.transaction():
+        last = f"SELECT MAX(d.REPL_KEY) - {DEBUG_KEYS} FROM {prefix}DEBUG_TABLE d"
+        session.run(f"DELETE FROM {prefix}DEBUG_TABLE WHERE REPL_KEY < ({last})")
     return total
 
 

@@ -20,6 +20,8 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 log = logging.getLogger("sluice.purge")
 
+DEBUG_LINES = 100_000
+"""The last lines of DEBUG_TABLE, which a purge keeps."""
 _RECORD = "purged"
 _SLAVES = "slaves"
 _FEED = "feed "
@@ -34,7 +36,8 @@ def purge(
     *,
     batch: int = 20_000,
 ) -> int:
-    """Deletes the changes that all of `positions` cover, each batch in one transaction. Returns how many.
+    """Deletes the changes that all of `positions` cover, each batch in one transaction. Returns how many. The last
+    `DEBUG_LINES` of DEBUG_TABLE stay.
 
     `positions` must have the checkpoint of every slave of the prefix; a slave without one loses changes. Raises
     `ValueError` without any.
@@ -57,8 +60,12 @@ def purge(
                 _record(connection, prefix, schema, seen)
         total += deleted
         if deleted < batch:
-            return total
+            break
         above = last
+    with connection.transaction():
+        names = {"prefix": prefix.lower, "schema": quoted(schema)}
+        connection.execute(sql_files.render("postgres", "debug_purge", kept=str(DEBUG_LINES), **names).encode())
+    return total
 
 
 def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
