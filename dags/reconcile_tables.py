@@ -10,14 +10,16 @@ of the slaves stay as they are: each slave leaves out changes of the new table u
 The task `load_new_tables` starts an `initial_update` of just these tables for every slave that is NORMAL, in a run of
 its own with the pair's name. With `new_tables: wait` in the configuration of a slave the log of `new_tables` says what
 to start by hand. A table without rows needs no load.
+
+Tables under **debug** get a line in DEBUG_TABLE for each of their statements, for an hour.
 """
 
 from airflow.sdk import chain
 
 from sluice.airflow.forms import lifecycle_dag
 from sluice.airflow.new_tables import load_new_tables, new_tables
-from sluice.airflow.steps_master import check, reconcile, show_plan
+from sluice.airflow.steps_master import check, note_debugged, reconcile, show_plan
 
-with lifecycle_dag("reconcile_tables", __doc__, "prefix") as dag:
+with lifecycle_dag("reconcile_tables", __doc__, "prefix", "debug") as dag:
     joined = new_tables()
-    chain(check(), show_plan(), reconcile(), joined, load_new_tables(joined))
+    chain(check(), note_debugged(), show_plan(), reconcile(), joined, load_new_tables(joined))

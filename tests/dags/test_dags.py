@@ -151,7 +151,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
     found = {dag_id: set(dag.params) for dag_id, dag in bag.dags.items()}
     assert found == {
         "install_resources": {"prefix"},
-        "reconcile_tables": {"prefix"},
+        "reconcile_tables": {"prefix", "debug"},
         "initial_update": {
             "prefix",
             "slave",

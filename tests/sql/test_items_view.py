@@ -49,7 +49,7 @@ def test_oldcontent_of_an_update_is_the_whole_row_before_it(
         "SELECT oldcontent, content FROM demo_items_view WHERE db_action = 'UPDATE' ORDER BY repl_key DESC LIMIT 1"
     )
     row = {"id": "1", "v": before[0], "n": "7", 'a"b<&>': before[1]}
-    assert list(content.parse(old).items()) == list(row.items())
+    assert content.parse(old) == list(row.items())
     assert dict(content.parse(new)) == {**row, "v": after[0], 'a"b<&>': after[1]}
 
 

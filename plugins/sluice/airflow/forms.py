@@ -292,6 +292,11 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
     "force": lambda _: _flag(
         "Force", "For **apply**: make the rows what the changes made of them, whatever they hold now."
     ),
+    "debug": lambda _: _lines(
+        "Debug for an hour",
+        "Tables, one a line, as schema.table, with \\* for anything: each of their statements writes "
+        "a line to DEBUG_TABLE. Empty: none.",
+    ),
     "which": lambda _: _enum(REMOVALS, "Which"),
     "reason": lambda _: _text("Reason", "Why; it is kept and must not be empty."),
     "confirm": lambda _: _text("Confirm", "Type the **prefix** once more."),

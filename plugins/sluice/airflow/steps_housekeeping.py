@@ -21,6 +21,7 @@ from sluice.airflow import (
     jobs,
     notify,
     state_paths,
+    steps_master,
     transfer_form,
 )
 from sluice.airflow.failure import as_airflow
@@ -153,12 +154,15 @@ def purge_items(task: TaskContext) -> str:
 
 @per_prefix()
 def check_structure(task: TaskContext) -> str:
-    """Finds changed tables on the master that no event trigger reports, and queues their DDL in ITEMS."""
+    """Finds changed tables on the master that no event trigger reports, and queues their DDL in ITEMS. Ends the
+    debugging of tables that a person wanted for an hour."""
     if task.replication.master.stream:
         return NO_DATABASE
     with task.master() as master:
         if not _installed(task, master):
             return "not installed"
+        if over := steps_master.end_debugging(task, master):
+            log.info("%s: not debugged any more: %s", task, listed(over))
         structure = vendor_of(task.replication.master.vendor).changes
         changed = structure.check_definitions(master, task.prefix, task.replication.master.schema)
     found = counted(len(changed), "change of structure", "changes of structure")

@@ -1,20 +1,28 @@
 """The tasks on the master: checking, installing, reconciling."""
 
 import logging
+from collections.abc import Iterable
 
 from sluice.airflow import expected_tables, multi_slave, preflight_check, transfer_form
 from sluice.airflow.new_tables import announced
 from sluice.airflow.selection_form import check_choice, update_of
 from sluice.airflow.step import FOR_EVER, step
-from sluice.airflow.task_context import TaskContext
+from sluice.airflow.task_context import TaskContext, listed
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources, wildcards
+from sluice.capture.plan import Alter
+from sluice.configuration.resolve import ResolvedTable
+from sluice.configuration.rule import TablePattern
+from sluice.coordination.debugged import Debugged
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
-from sluice.errors import SluiceError, Transient
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.load_metrics import require_measurable
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
+from sluice.model.names import TableName
 
 log = logging.getLogger("sluice.airflow")
 
@@ -108,7 +116,7 @@ def reconcile(task: TaskContext) -> str:
     planned = _planned(task)
     log.info("The plan for %s", planned)
     with task.master() as master:
-        tables = replication.resolve(task.existing_tables(master))
+        tables = _wanted(task, master)
         report = reconciling.reconcile(master, task.prefix, replication.master.schema, tables)
         wildcards.note(master, replication)
     expected_tables.of_all(task, tables)
@@ -118,8 +126,49 @@ def reconcile(task: TaskContext) -> str:
     return planned
 
 
+class NothingToDebug(Terminal):
+    """The form names tables to debug that are not replicated."""
+
+    def __init__(self, task: TaskContext, patterns: Iterable[str]):
+        super().__init__(f"{task}: no replicated table is {' or '.join(patterns)}: there is none to debug.")
+
+
+@step
+def note_debugged(task: TaskContext) -> str:
+    """Notes the tables that the form wants debugged for an hour: a line in DEBUG_TABLE for each of their statements.
+    Housekeeping ends that."""
+    patterns = listed(task.context["params"].get("debug"))
+    if not patterns:
+        return "none"
+    with task.master() as master:
+        resolved = task.replication.resolve(task.existing_tables(master))
+    chosen = [one.table for one in resolved if any(TablePattern.parse(text).matches(one.table) for text in patterns)]
+    if not chosen:
+        raise NothingToDebug(task, patterns)
+    Debugged(task.redis, task.prefix).add(chosen)
+    return f"debugged for an hour: {', '.join(map(str, chosen))}"
+
+
+def _wanted(task: TaskContext, master: Session) -> list[ResolvedTable]:
+    """The configured tables, with those that are debugged for a while."""
+    return Debugged(task.redis, task.prefix).apply(task.replication.resolve(task.existing_tables(master)))
+
+
+def end_debugging(task: TaskContext, master: Session) -> list[TableName]:
+    """Ends the debugging of tables whose time is over; returns them."""
+    wanted, place = {one.table: one.debug for one in _wanted(task, master)}, task.replication.master
+    registry = vendor_of(place.vendor).capture.Registry(master, task.prefix, place.schema)
+    over = [
+        Alter(one.table, one.actions, one.trigger, False, ("debug goes off",))
+        for one in registry.read()
+        if one.debug and not wanted.get(one.table, True)
+    ]
+    reconciling.apply_plan(master, task.prefix, place.schema, over)
+    return [step.table for step in over]
+
+
 def _planned(task: TaskContext) -> str:
     with task.master() as master:
-        tables = task.replication.resolve(task.existing_tables(master))
+        tables = _wanted(task, master)
         report = reconciling.propose(master, task.prefix, task.replication.master.schema, tables)
     return "\n".join([str(report), *(f"  {line}" for line in announced(task, report))])

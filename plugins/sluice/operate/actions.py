@@ -263,6 +263,15 @@ _ALL = (
         Scope.MASTER,
     ),
     Action(
+        "debug",
+        "Debug tables",
+        "Debugs the capture of tables for an hour: each of their statements writes a line to DEBUG_TABLE on the "
+        "master, of which the last ones are kept. Their triggers are made anew, now and when the hour is over.",
+        api.RECONCILE,
+        Scope.MASTER,
+        fields=(RELOADED,),
+    ),
+    Action(
         "broadcast",
         "Ask all databases",
         "Asks the master and its slaves one query at one position, and compares each slave's answer with the master's. "
@@ -398,6 +407,8 @@ def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
         return [{"prefix": order.prefix, "confirm": values["confirm"]}]
     if name == "broadcast":
         return [{"prefix": order.prefix, "statement": values["statement"], "slaves": ",".join(order.slaves) or None}]
+    if name == "debug":
+        return [{"prefix": order.prefix, "debug": values["tables"]}]
     if order.action.scope is Scope.MASTER:
         return [{"prefix": order.prefix}]
     if name == "initiate":
