@@ -19,7 +19,7 @@ from sluice.airflow.pages.slave_row import SlaveRow, master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, Replication, SlaveConfig, Survey
 from sluice.configuration.rule import TablePattern, TableRule
-from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
+from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lacks import KnownLack
 from sluice.coordination.lease import Holder
@@ -163,6 +163,14 @@ def test_an_update_that_waits_for_an_answer_says_so_and_what_to_press() -> None:
     one = shown(said(state="TRANSITION"), held, runs=False)
     assert texts(one) == [("The initial update waits for a person's answer: WAITING (stored on '/a')", Level.WARNING)]
     assert one.messages[0].remedy == "approve"
+
+
+def test_an_update_that_waits_for_files_on_their_way_says_how_many_are_there() -> None:
+    reason = "WAITING (stored on '/a'). 41 of 42 files are at /b."
+    held = Closure(INITIAL_UPDATE, CARRIED, reason, "2026-11-22T12:00:00+00:00")
+    one = shown(said(state="TRANSITION"), held, runs=False)
+    assert texts(one) == [(f"The initial update waits for its files: {reason}", Level.WARNING)]
+    assert one.messages[0].remedy == ""
 
 
 def test_no_apply_is_red_only_where_one_should_run() -> None:
