@@ -11,7 +11,7 @@ from typing import Any
 
 from sluice.airflow.pages import feeding
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images
+from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images, waiting_images
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
@@ -19,6 +19,7 @@ from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.pages.templates import environment
+from sluice.apply.waiting_changes import Waiting, WaitingChange
 from sluice.config import Endpoint, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
@@ -88,6 +89,29 @@ def test_a_load_is_shown_with_workers_rate_what_remains_and_why_it_is_paused() -
     assert re.search(r"loading 400 of about 1,000 50 12 s", text), text
     assert '<rect class="part" width="40.0"' in page and "Spark's pages" in text and "loads 1 table" in text
     assert str(ODD) in text and "<b>" not in page and "<i>" not in page and "<x>" not in page
+
+
+def test_what_waits_is_shown_with_values_only_to_who_may_see_them_and_cleared_by_who_may() -> None:
+    changes = (
+        WaitingChange(7, 42, ODD, "UPDATE", {"id": "1", "<v>": "secret"}, {"id": "1", "<v>": "<hidden>"}),
+        WaitingChange(8, 42, ODD, "TRUNCATE", {}, {}),
+    )
+    for visitor in (OLGA, ANNA):
+        page = rendered(
+            "waiting.html", visitor=visitor, slave="dr1", waiting=Waiting(1_000_000, True, 5_000_000, changes),
+            trouble="", visible=visitor is OLGA, most=7,
+            images=lambda change, visible=visitor is OLGA: waiting_images(change, NO_PATTERNS, visible=visible),
+        )  # fmt: skip
+        text = words(page)
+        assert "more than 1,000,000 changes" in text and "At most 7 of them are applied in one transaction" in text
+        assert f"7 {ODD} UPDATE transaction 42" in text and "It changes no single row" in text
+        assert ("secret" in text and "<hidden>" in text) is (visitor is OLGA)
+        assert ("/sluice/actions/clear?" in page) is (visitor is OLGA)
+        assert ("Values are hidden" in text) is (visitor is ANNA)
+        assert "<b>&" not in page and "<v>" not in page
+    assert "The master does not answer" in words(
+        rendered("waiting.html", visitor=ANNA, slave="dr1", waiting=None, trouble="The master does not answer", most=7)
+    )
 
 
 def test_names_that_tables_have_on_the_slave_stay_text() -> None:
