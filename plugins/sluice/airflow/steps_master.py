@@ -155,16 +155,17 @@ def _wanted(task: TaskContext, master: Session) -> list[ResolvedTable]:
 
 
 def end_debugging(task: TaskContext, master: Session) -> list[TableName]:
-    """Ends the debugging of tables whose time is over; returns them."""
-    wanted, place = {one.table: one.debug for one in _wanted(task, master)}, task.replication.master
+    """Ends the debugging of tables whose time is over; returns them. Looks at Redis only if a table is debugged."""
+    place = task.replication.master
     registry = vendor_of(place.vendor).capture.Registry(master, task.prefix, place.schema)
-    over = [
-        Alter(one.table, one.actions, one.trigger, False, ("debug goes off",))
-        for one in registry.read()
-        if one.debug and not wanted.get(one.table, True)
-    ]
-    reconciling.apply_plan(master, task.prefix, place.schema, over)
-    return [step.table for step in over]
+    with master.transaction():
+        registered = registry.read()
+    on = [one for one in registered if one.debug and not getattr(task.replication.rule(one.table), "debug", True)]
+    noted = Debugged(task.redis, task.prefix).now() if on else frozenset()
+    over = [one for one in on if one.table not in noted]
+    steps = [Alter(one.table, one.actions, one.trigger, False, ("debug goes off",)) for one in over]
+    reconciling.apply_plan(master, task.prefix, place.schema, steps)
+    return [one.table for one in over]
 
 
 def _planned(task: TaskContext) -> str:

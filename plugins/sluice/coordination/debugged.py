@@ -30,16 +30,16 @@ class Debugged:
         until = time.time() + seconds
         with classified():
             for table in tables:
-                self.client.hset(self.key, _field(table), str(until))
+                self.client.hset(self.key, json.dumps([table.schema, table.name]), str(until))
 
-    def apply(self, tables: Iterable[ResolvedTable]) -> list[ResolvedTable]:
-        """The configured tables, with `debug` for those that are debugged now."""
+    def now(self) -> frozenset[TableName]:
+        """The tables that are debugged now."""
         with classified():
             noted = self.client.hgetall(self.key)
         now = time.time()
-        debugged = {name for name, until in noted.items() if float(until) > now}
-        return [replace(one, debug=True) if _field(one.table) in debugged else one for one in tables]
+        return frozenset(TableName(*json.loads(name)) for name, until in noted.items() if float(until) > now)
 
-
-def _field(table: TableName) -> str:
-    return json.dumps([table.schema, table.name])
+    def apply(self, tables: Iterable[ResolvedTable]) -> list[ResolvedTable]:
+        """The configured tables, with `debug` for those that are debugged now."""
+        debugged = self.now()
+        return [replace(one, debug=True) if one.table in debugged else one for one in tables]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from sluice.airflow import steps_removal
 from sluice.apply import waiting_changes
@@ -99,6 +100,10 @@ def test_nothing_is_cleared_where_nothing_waits_or_blocks_are_loading(
 def test_a_slave_may_get_fewer_changes_at_once_than_others(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     assert pair.pair.most_changes == 1_000_000
+    file = pair.replication.source  # which the apply reads again
+    options = yaml.safe_load(file.read_text())
+    options["slaves"]["dr1"]["max_batch_changes"] = 7
+    file.write_text(yaml.safe_dump(options))
     few = pair.with_slave(max_batch_changes=7)
     assert few.pair.most_changes == 7
     write(pair)
