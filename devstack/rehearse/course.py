@@ -96,6 +96,8 @@ class Course:
         self.plain, self.captured, self.replicas = plain, captured, replicas
         self.own, self.wait = own, wait
         self._states: dict[str, TableStates] = {}
+        self._stopped: set[str] = set()
+        """Slaves whose apply has ended."""
 
     def run(self, title: str, scripts: Sequence[Script], say: Say) -> Report:
         """Runs everything, and returns the report."""
@@ -118,7 +120,7 @@ class Course:
                 added, size = now[0] - grown[0], now[1] - grown[1]
                 grown = now
             if added:
-                followed = [self._followed(replica) for replica in self.replicas]
+                followed = [self._followed(replica) for replica in self.replicas if replica.name not in self._stopped]
             seen.append((added, size, followed))
 
         captured, report.waits["captured"] = run_scripts(self.captured, scripts, after)
@@ -126,9 +128,10 @@ class Course:
             report.waits.clear()
         report.steps = self._steps(scripts, plain, captured, seen)
         for replica in self.replicas:
-            replica.find_definitions()
+            if replica.name not in self._stopped:
+                replica.find_definitions()
             mine = [one for step in report.steps for one in step.followed if one.slave == replica.name]
-            if not mine or mine[-1].seconds is None or self._items() != grown:
+            if replica.name not in self._stopped and (not mine or mine[-1].seconds is None or self._items() != grown):
                 mine.append(self._followed(replica))
                 report.steps[-1].followed.append(mine[-1])
             report.equal_after[replica.name] = mine[-1].seconds
@@ -142,11 +145,13 @@ class Course:
         return self.replicas[0].waiting() if self.replicas else (0, 0)
 
     def _followed(self, replica: Replica) -> Followed:
-        seconds = replica.settle(self.wait) if replica.failure is None else None
+        seconds = replica.settle(self.wait)
+        if replica.failure is not None:
+            self._stopped.add(replica.name)
         before, now = self._states[replica.name], replica.states()
         self._states[replica.name] = now
         changed = {str(table): now.explain(table) for table in now if now.explain(table) != before.explain(table)}
-        return Followed(replica.name, seconds, changed)
+        return Followed(replica.name, seconds, changed, str(replica.failure or ""))
 
     def _steps(
         self,
@@ -201,9 +206,7 @@ class Course:
                     "not replicated", str(table), "the replication does not have this table", how_to_capture(prefix)
                 )
             )
-        if replica.failure is not None:
-            report.findings.append(Finding("stopped", slave, f"the apply has ended: {replica.failure}"))
-        elif message := replica.message():
+        if replica.failure is None and (message := replica.message()):
             report.findings.append(Finding("message", slave, message))
 
 

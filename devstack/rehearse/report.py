@@ -42,6 +42,8 @@ class Followed:
     """Until it had everything that was committed then; None if it did not get it."""
     tables: dict[str, str] = field(default_factory=dict)
     """Table → its new state and the reason, for tables whose state changed."""
+    stopped: str = ""
+    """Why its apply ended; later statements then have no entry of this slave."""
 
 
 @dataclass
@@ -171,7 +173,10 @@ def of_steps(steps: Sequence[Step]) -> list[Finding]:
         for followed in step.followed:
             for table, state in followed.tables.items():
                 found.append(Finding("left out", step.place, f"{shown}: on {followed.slave}, {table} becomes {state}"))
-            if followed.seconds is None:
+            if followed.stopped:
+                text = f"{shown}: the apply of {followed.slave} ends: {followed.stopped}"
+                found.append(Finding("stopped", step.place, text))
+            elif followed.seconds is None:
                 found.append(Finding("behind", step.place, f"{shown}: {followed.slave} did not follow in time"))
     return found
 

@@ -66,11 +66,12 @@ def test_findings_name_the_statement_that_causes_them() -> None:
         Step("a.sql", 1, "SELECT 1", Side(0, fine), Side(0, fine)),
         Step("a.sql", 2, "DELETE", Side(0, failed), Side(0, failed)),
         Step("a.sql", 3, "ALTER", Side(0, fine), Side(0, failed), ["+ ERROR"]),
+        Step("a.sql", 3, "SET", Side(0, fine), Side(0, fine), followed=[Followed("t", None, stopped="no")]),
         Step("a.sql", 4, "DROP", Side(0, fine), Side(0, fine), followed=[Followed("s", None, {"public.t": "absent"})]),
     ]
     found = reports.of_steps(steps)
     assert [(one.kind, one.place) for one in found] == [
-        ("fails", "a.sql:2"), ("differs", "a.sql:3"), ("left out", "a.sql:4"), ("behind", "a.sql:4"),
+        ("fails", "a.sql:2"), ("differs", "a.sql:3"), ("stopped", "a.sql:3"), ("left out", "a.sql:4"), ("behind", "a.sql:4"),
     ]  # fmt: skip
     tables = [
         Table("s", "public.t", 1, "absent"),
