@@ -15,7 +15,7 @@ from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.watch import Watch
 from devstack.rehearse.writers import Writers
 from sluice.counted import counted
-from sluice.model.table_state import TableState, TableStates, how_to_capture, how_to_load
+from sluice.model.table_state import TableStates, how_to_capture, how_to_load
 from sluice.verify.findings import Outcome as Compared
 
 Script = tuple[str, list[Statement]]
@@ -194,18 +194,15 @@ class Course:
                 outcome, detail = str(states.state(table)), states.reasons.get(table, "")
             report.tables.append(Table(slave, str(table), finding.rows_master, outcome, detail))
         report.findings += reports.of_tables((one for one in report.tables if one.slave == slave), report.findings)
-        lost = [table for table in states if states.state(table) in (TableState.INCONSISTENT, TableState.ABSENT)]
+        captured = set(replica.captured())
+        lost = [table for table in states if table in captured]
         if lost:
             remedy = how_to_load(prefix, slave, lost)
-            report.findings.append(
-                Finding("reload", slave, f"{counted(len(lost), 'table')} must be loaded again", remedy)
-            )
+            sizes = [f"{table} ({counted(replica.rows(table), 'row')} here)" for table in lost]
+            report.findings.append(Finding("reload", slave, f"must be loaded again: {', '.join(sizes)}", remedy))
         for table in replica.uncaptured():
-            report.findings.append(
-                Finding(
-                    "not replicated", str(table), "the replication does not have this table", how_to_capture(prefix)
-                )
-            )
+            text = "the replication does not have this table"
+            report.findings.append(Finding("not replicated", str(table), text, how_to_capture(prefix)))
         if replica.failure is None and (message := replica.message()):
             report.findings.append(Finding("message", slave, message))
 

@@ -171,6 +171,11 @@ class Replica:
         tables = set(catalog.tables(self.master))
         return sorted(tables - set(self.captured()) - own_tables(tables))
 
+    def rows(self, table: TableName) -> int:
+        """How many rows the master's table has."""
+        row = self.master.execute(f"SELECT count(*) FROM {quoted(table.schema, table.name)}".encode()).fetchone()
+        return int(row[0]) if row else 0
+
     def compare(self, table: TableName) -> TableFinding:
         """Compares a table on both sides, as a verification does. Does not raise."""
         return compare_table(self.pair, redis_store.connect(self.redis_url), table, CompareOptions())

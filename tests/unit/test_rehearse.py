@@ -71,7 +71,8 @@ def test_findings_name_the_statement_that_causes_them() -> None:
     ]
     found = reports.of_steps(steps)
     assert [(one.kind, one.place) for one in found] == [
-        ("fails", "a.sql:2"), ("differs", "a.sql:3"), ("stopped", "a.sql:3"), ("left out", "a.sql:4"), ("behind", "a.sql:4"),
+        ("fails", "a.sql:2"), ("differs", "a.sql:3"), ("stopped", "a.sql:3"),
+        ("left out", "a.sql:4"), ("behind", "a.sql:4"),
     ]  # fmt: skip
     tables = [
         Table("s", "public.t", 1, "absent"),
