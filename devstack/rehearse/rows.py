@@ -232,8 +232,9 @@ def in_order(tables: list[Table], keys: dict[int, list[ForeignKey]]) -> list[Tab
 _VALUES: dict[str, str] = {
     "int2": "g % 32000", "int4": "g", "int8": "g", "float4": "g / 4.0", "float8": "g / 4.0", "money": "g % 1000",
     "bool": "g % 2 = 0", "date": "date '2024-01-01' + g % 3650", "uuid": "md5(g::text)::uuid",
-    "timestamp": "timestamp '2024-01-01' + g * interval '1 hour'", "time": "time '00:00' + g * interval '1 minute'",
-    "timestamptz": "timestamptz '2024-01-01 00:00+00' + g * interval '1 hour'",
+    "timestamp": "timestamp '2024-01-01' + g % 87600 * interval '1 hour'",
+    "time": "time '00:00' + g * interval '1 minute'",
+    "timestamptz": "timestamptz '2024-01-01 00:00+00' + g % 87600 * interval '1 hour'",
     "timetz": "timetz '00:00+00' + g * interval '1 minute'", "interval": "g * interval '1 minute'",
     "json": "json_build_object('n', g)", "jsonb": "jsonb_build_object('n', g)", "bytea": "convert_to(g::text, 'UTF8')",
     "inet": "inet '10.0.0.0' + g", "cidr": "set_masklen((inet '10.0.0.0' + g)::cidr, 32)", "oid": "g::oid",

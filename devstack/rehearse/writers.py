@@ -19,6 +19,8 @@ APPLICATION = "rehearsal writer"
 PAUSE_SECONDS = 0.01
 """Of a writer between two statements: it is an application, no benchmark."""
 SAMPLE_SECONDS = 0.02
+FIRST = 1_000_000_000
+"""The least number in a statement: no row has it, so a statement that passes once passes with others."""
 RUN_UP_SECONDS = 0.3
 """They write that long before the script begins."""
 _WAITING = """
@@ -52,7 +54,7 @@ def accepted(connection: "psycopg.Connection[Any]", statements: Sequence[str]) -
     found = []
     for number, statement in enumerate(statements):
         with contextlib.suppress(psycopg.Error), connection.transaction(force_rollback=True):
-            connection.execute(_numbered(statement, 5_000 + number))
+            connection.execute(_numbered(statement, FIRST + number))
             found.append(statement)
     return found
 
@@ -103,7 +105,7 @@ class Writers:
                 self._ended.wait(0.1)
 
     def _one(self, connection: "psycopg.Connection[Any]", chance: random.Random) -> None:
-        statement = _numbered(chance.choice(self._statements), chance.randrange(10_000, 2_000_000_000))
+        statement = _numbered(chance.choice(self._statements), chance.randrange(FIRST, 2_000_000_000))
         begun, error = time.monotonic(), ""
         try:
             connection.execute(statement)
