@@ -108,6 +108,22 @@ def test_the_command_reports_for_people_and_programs_and_leaves_nothing(
 
 
 @pytest.mark.long
+def test_commands_and_folders_take_the_place_of_scripts_and_writers_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (schema := tmp_path / "schema.sql").write_text(SCHEMA)
+    (folder := tmp_path / "folder").mkdir()
+    (folder / "a.sql").write_text("SELECT 1/0;\nBEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(0.5);\nCOMMIT;")
+    data = tmp_path / "report.json"
+    given = ["rehearse", "--schema", str(schema), "--folder", str(folder), "--json", str(data), "--quiet"]
+    assert cli.main([*given, "--writers", "2", "--command", "test $PGDATABASE = other"]) == 1
+    report = json.loads(data.read_text())
+    assert [(one["kind"], one["place"]) for one in report["findings"]] == [("fails", "command:1")]
+    assert all(report["waits"][side]["longest"] > 0.2 for side in ("plain", "captured"))
+    assert sum(step["items"] for step in report["steps"]) > 0
+
+
+@pytest.mark.long
 def test_a_mariadb_slave_is_rehearsed_and_lacks_what_joins_by_reconcile_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
