@@ -235,4 +235,5 @@ def test_a_transaction_holds_hardly_more_locks_however_many_tables_it_works_on(
 
     few, many = 3, 15
     more = [held(master, tables) - held(plain, tables) for tables in (few, many)]
-    assert more[1] - more[0] <= many - few, more
+    # PostgreSQL locks each trigger of a dropped table: there are four.
+    assert more[1] - more[0] <= (many - few) * (4 if work == "dropped tables" else 1), more
