@@ -4,6 +4,7 @@ import os
 import pty
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -142,6 +143,11 @@ def test_a_read_only_checkout_runs_both_commands_with_its_state_elsewhere(place:
 
 @pytest.mark.long
 @ONLY_ROOT
-def test_without_shared_memory_root_runs_both_commands(place: Path) -> None:
-    clone = cloned(place / "clone", packages=True)
-    both(clone, [*IN_A_NAMESPACE, 'mount -t tmpfs -o ro tmpfs /dev/shm; exec "$@"', "sh"])
+def test_without_shared_memory_root_runs_both_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/var/tmp")  # that of the tests is in shared memory
+    place = new_folder("sluice-test-clone-")
+    try:
+        clone = cloned(place / "clone", packages=True)
+        both(clone, [*IN_A_NAMESPACE, 'mount -t tmpfs -o ro tmpfs /dev/shm; exec "$@"', "sh"])
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
