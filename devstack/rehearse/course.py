@@ -41,7 +41,7 @@ class Place:
 def run_scripts(
     place: Place, scripts: Sequence[Script], after: Callable[[Watch], None]
 ) -> tuple[list[list[Side]], Waits]:
-    """Runs the scripts, each in a session of its own; returns what happened to the statements of each, and to writers.
+    """Runs each script in its own session; returns what happened to its statements, and how long writers waited.
 
     After a script that psql ended with an error the others are not run. `after` is called after each statement.
     """

@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that has rows of its own."""
+    """A table that stores rows."""
 
     oid: int
     schema: str

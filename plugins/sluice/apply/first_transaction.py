@@ -6,22 +6,19 @@ true.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import redis
 
 from sluice.apply import waiting_changes
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.events import Events
 from sluice.coordination.gate import Gate
-from sluice.coordination.redis_store import StoreUnreachable
 from sluice.counted import counted
 from sluice.database.changes import WaitingTable
 from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
-from sluice.model.event import Event, EventKind
+from sluice.model.event import EventKind
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, how_to_load
 from sluice.pair import Pair
@@ -74,7 +71,9 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
             why = f"{by} removed its first transaction: {reason}"
             checkpoints.put_tables(before.tables.put_all([one.table for one in tables], TableState.INCONSISTENT, why))
     removed = Removed(tuple(tables), how_to_load(pair.prefix, pair.slave.name, [one.table for one in tables]))
-    _remember(pair, store, f"{by} removed the first transaction of the queue ({reason}): {removed}")
+    waiting_changes.remember(
+        pair, store, EventKind.TABLE, f"{by} removed the first transaction of the queue ({reason}): {removed}"
+    )
     return removed
 
 
@@ -96,10 +95,3 @@ def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint
     if loading := [str(one.table) for one in tables if one.table in before.tables.loading]:
         raise NothingToRemove(f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.")
     return tables
-
-
-def _remember(pair: Pair, store: "redis.Redis", text: str) -> None:
-    try:
-        Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), EventKind.TABLE, text)])
-    except StoreUnreachable:
-        return  # CHECKPOINT has what matters

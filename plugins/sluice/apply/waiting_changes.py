@@ -14,7 +14,7 @@ from sluice.database.changes import TooManyBytes
 from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.change import Action
+from sluice.model.change import ROW_ACTIONS
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
 from sluice.model.checkpoint_recovery import resume
 from sluice.model.event import Event, EventKind
@@ -27,7 +27,6 @@ COUNTED = 1_000_000
 """Changes up to which they are counted."""
 SHOWN_BYTES = 8 << 20
 """Bytes of contents of the changes that are shown."""
-ROWS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
 
 
 class NothingToClear(Terminal):
@@ -117,7 +116,7 @@ def clear(pair: Pair, store: "redis.Redis", by: str, reason: str, application: s
                 raise CheckpointMoved(f"{pair}: the slave's state changed meanwhile. Look again whether it is needed.")
             why = f"{waiting} that waited for it cleared by {by}: {reason}"
             checkpoints.move(SlaveState.INCONSISTENT, why)
-    _remember(pair, store, f"{by} cleared what waited ({reason}): {cleared}")
+    remember(pair, store, EventKind.STATE, f"{by} cleared what waited ({reason}): {cleared}")
     return cleared
 
 
@@ -148,16 +147,17 @@ def _waiting(pair: Pair, window: Window, application: str, most: int = 0) -> Wai
             item["trans_key"],
             TableName(item["schema"], item["table"]),
             item["action"],
-            row(item["oldcontent"]) if item["action"] in ROWS and item["oldcontent"] else {},
-            row(item["content"]) if item["action"] in ROWS and item["content"] else {},
+            row(item["oldcontent"]) if item["action"] in ROW_ACTIONS and item["oldcontent"] else {},
+            row(item["content"]) if item["action"] in ROW_ACTIONS and item["content"] else {},
         )
         for item in items
     )
     return Waiting(survey.changes, survey.more, survey.bytes, first)
 
 
-def _remember(pair: Pair, store: "redis.Redis", text: str) -> None:
+def remember(pair: Pair, store: "redis.Redis", kind: EventKind, text: str) -> None:
+    """Adds an event to the slave's history; best effort."""
     try:
-        Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), EventKind.STATE, text)])
+        Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), kind, text)])
     except StoreUnreachable:
         return  # CHECKPOINT has what matters

@@ -230,7 +230,7 @@ def outcomes(info: ConnectionInfo, case: Case) -> list[Outcome]:
         for line, step in enumerate(case.parts["during"], 1):
             name, statement = step[1:].split(" ", 1) if step.startswith("@") else ("", step)
             if name not in sessions:
-                # Whoever waits for another session of the case waits for ever.
+                # A session that waits for another one of this case would wait forever.
                 limited = {"PGOPTIONS": "-c statement_timeout=20s"}
                 sessions[name] = made = stack.enter_context(Psql(info, more=limited))
                 if name == "app":

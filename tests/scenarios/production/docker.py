@@ -1,6 +1,6 @@
 """A Docker daemon for tests alone, and `docker compose` in a folder.
 
-The daemon lives in namespaces of its own, as on a machine of its own: it changes neither the firewall of this machine
+The daemon has its own namespaces, as if on another machine: it changes neither the firewall of this machine
 nor the images of another daemon, and one signal cuts its power. slirp4netns is its way to the networks outside.
 """
 
@@ -89,7 +89,7 @@ class Daemon:
             "DOCKER_CONFIG": str(self._socket),
             "DOCKER_BUILDKIT": "0",
         }
-        # What a run that was killed left would start by itself.
+        # The daemon would restart the containers of a run that was killed.
         for name in ("containers", "volumes", "network"):
             shutil.rmtree(folder / "data" / name, ignore_errors=True)
         self._first = 0
@@ -261,7 +261,7 @@ class Project:
 
     @contextlib.contextmanager
     def isolated(self, service: str) -> Iterator[None]:
-        """Meanwhile no packet reaches the container or leaves it, and nobody is told."""
+        """Inside, the container neither gets nor sends a packet, and no peer sees a closed connection."""
         inside = ["nsenter", "--net", "--target", str(self.states()[service]["Pid"]), "ip"]
         said = json.loads(self.daemon.on_machine(*inside, "-json", "link"))
         links = [one["ifname"] for one in said if one["ifname"] != "lo"]
