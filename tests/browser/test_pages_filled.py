@@ -18,6 +18,7 @@ from sluice.load.progress import Progress, TableState
 from sluice.model.backlog import Backlog
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.content import format_row
+from sluice.model.failover import Action, Switch
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
 from sluice.model.slave_state import SlaveState
@@ -33,6 +34,21 @@ TABLES = (
     TableState(TableName("public", "stored"), 0, 0, 1, 7, 90, 0.0, 7),
 )
 WHY = "inconsistent: " + "the load was cancelled " * 20
+SWITCHES = (
+    Switch(
+        "manual 1", Action.FORCED, "oslo", "s@" + "h" * 200 + ":1/<b>", "s@db1:1/shop", "2026-01-02T03:04:05Z", "anna"
+    ),
+    Switch(
+        "2",
+        Action.PLANNED,
+        "berlin",
+        "s@db1:1/shop",
+        "s@<b>:1/d",
+        "2026-01-03T03:04:05Z",
+        "<b>",
+        "2026-01-03T03:04:04Z",
+    ),
+)
 OLD = [("id", "7"), ("note", '<i>"x" & y</i> ' + "long" * 100), ("secret_token", "abc"), ("none", None), ("empty", "")]
 
 
@@ -48,12 +64,13 @@ def reject(number: int) -> Reject:
 def filled(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
     progress = Progress(SlaveState.TRANSITION, "", TABLES, ThrottleState(paused=True, reason="9 active sessions"))
     seen = SlaveData(
-        Checkpoint("berlin", SlaveState.TRANSITION, epoch=7), progress, [reject(number) for number in (1, 2)], 2
-    )
+        Checkpoint("berlin", SlaveState.TRANSITION, epoch=7), progress, [reject(number) for number in (1, 2)], 2,
+        SWITCHES, "the master until 2026-01-02 03:04:05 UTC",
+    )  # fmt: skip
     tables = [MasterTable(LONGEST, "its trigger is <gone>", 7), MasterTable(TableName("public", "t"), "", 10**12)]
     backlog = Backlog(10**9, 10**12, ("berlin", "oslo"), datetime.now(UTC))
     monkeypatch.setattr(databases, "_slave", lambda replication, name: seen)
-    monkeypatch.setattr(databases, "_master", lambda replication: MasterData(3, False, tables, backlog))
+    monkeypatch.setattr(databases, "_master", lambda replication: MasterData(3, False, tables, backlog, SWITCHES))
     threads = [
         ThreadStatus("1_1", "running", 17, 4_711_000_000_000, 1.0, logs_behind=1_234),
         ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "a <b> word " * 40, logs="Restore log 9 of thread 2."),
@@ -75,7 +92,15 @@ def test_a_page_with_everything_on_it_can_be_read_in_light_and_dark_wide_and_nar
         assert not faults, "\n".join(faults)
     page.goto(f"{filled.url}/sluice/slaves/SHOP_/berlin/")
     main = page.get_by_role("main")
-    for said in ("paused: 9 active sessions", "of about 1,000,000,000", "2 changes set aside", "thread 1_2 failed"):
+    for said in (
+        "paused: 9 active sessions",
+        "of about 1,000,000,000",
+        "2 changes set aside",
+        "thread 1_2 failed",
+        "in place of",
+        "h" * 200 + ":1/<b>, as a slave oslo",
+        "the master until 2026-01-02 03:04:05 UTC",
+    ):
         expect(main).to_contain_text(said)
     page.locator("#r1 > summary").click()
     expect(main).to_contain_text("•••" if who == "anna" else '<i>"x" & y</i>')

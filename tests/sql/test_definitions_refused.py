@@ -143,7 +143,7 @@ def test_a_failover_leaves_them_to_a_person_and_makes_what_is_not_evaluated(ends
         link.execute("CREATE TABLE public.t (id integer, n text); INSERT INTO public.t VALUES (1, 'a')")
     master.execute(INDEXES)
     master.execute("ALTER TABLE public.t ALTER id SET DEFAULT public.boom(3)")
-    kept = Sheet.parse(failover.sheet(master, DEMO, "there", [T]).text())
+    kept = Sheet.parse(failover.sheet(master, DEMO, "public", "there", [T]).text())
     store = failover.FailoverStore(slave, DEMO, "public", "dr1")
     store.ensure()
     store.keep(kept)

@@ -18,10 +18,12 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}failover (
     verified    text,
     made        jsonb NOT NULL DEFAULT '[]',
     updated_at  timestamptz NOT NULL DEFAULT now(),
-    guarded_at  timestamptz
+    guarded_at  timestamptz,
+    switches    jsonb NOT NULL DEFAULT '[]'
 );
 -- Of an earlier release.
-ALTER TABLE ${schema}.${prefix}failover ADD COLUMN IF NOT EXISTS guarded_at timestamptz;
+ALTER TABLE ${schema}.${prefix}failover ADD COLUMN IF NOT EXISTS guarded_at timestamptz,
+    ADD COLUMN IF NOT EXISTS switches jsonb NOT NULL DEFAULT '[]';
 COMMENT ON TABLE ${schema}.${prefix}failover IS 'Sluice: failovers of this slave to a master, one row a slave';
 COMMENT ON COLUMN ${schema}.${prefix}failover.sheet IS 'the master''s definitions that rows do not bring (JSON)';
 COMMENT ON COLUMN ${schema}.${prefix}failover.failover_id IS 'the failover under way, or the last one';
@@ -29,3 +31,4 @@ COMMENT ON COLUMN ${schema}.${prefix}failover.last IS 'the last position of the 
 COMMENT ON COLUMN ${schema}.${prefix}failover.start IS 'the position at which the capture of the new master began (JSON)';
 COMMENT ON COLUMN ${schema}.${prefix}failover.made IS 'what was made on the slave, each with the statements that take it back';
 COMMENT ON COLUMN ${schema}.${prefix}failover.guarded_at IS 'since when the master refuses writes for it';
+COMMENT ON COLUMN ${schema}.${prefix}failover.switches IS 'who was the master when, as far as this database knows';

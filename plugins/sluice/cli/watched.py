@@ -4,7 +4,7 @@ A text appears once: what a message says is not repeated by the slave's sentence
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from sluice.counted import counted, duration
@@ -24,6 +24,7 @@ COLOURS = {
 LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
+SWITCHES_SHOWN = 10
 TABLES_SHOWN = 200
 STATES = {"UNCONFIGURED": "not loaded", "UNKNOWN": "not known"}
 """How states are shown that people would misread: such a slave is configured, it was never loaded."""
@@ -87,12 +88,17 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
         "rejects": f"{counted(one['rejected'], 'change')} set aside" if one["rejected"] else "none",
         "verified": f"through {one['verified_through']}" if one["verified_through"] else "never",
     }
+    if one["database"]:
+        facts["database"] = one["database"]
     head = f"{_colour(shown)}{shown}{PLAIN}" if colours else shown
     sentence = _sentence(one["prefix"], one)
     lines = [f"{one['prefix']} → {one['slave']}: {head}. {sentence[:1].upper()}{sentence[1:]}"]
     lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
     lines += [f"    {line}" for line in one["load"]]
     lines += [f"    not loaded     {table}: {state}" for table, state in list(one["not_ready"].items())[:TABLES_SHOWN]]
+    if one["switches"]:
+        lines.append("    who was the master:")
+        lines += [f"      {_switch(each)}" for each in one["switches"][-SWITCHES_SHOWN:]]
     events = [event for event in one["events"] if not _says(found, _reason(event["text"]))]
     if events:
         lines.append("    what happened last:")
@@ -100,6 +106,11 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
     return [*lines, *messages("", found, one["prefix"], one["slave"], colours=colours)]
+
+
+def _switch(one: Mapping[str, str]) -> str:
+    refused = f", which refused writes since {one['guarded_at']}" if one["guarded_at"] else ""
+    return f"{one['at']}  {one['master']} in place of {one['former']}{refused}: {one['action']}, by {one['by']}"
 
 
 def evidence(body: str) -> list[str]:

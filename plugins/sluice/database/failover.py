@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet
+from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch
 from sluice.model.lack import Lack
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -47,7 +47,7 @@ class FailoverTable(Protocol):
         ...
 
     def keep(self, sheet: Sheet) -> None:
-        """Keeps the master's definitions."""
+        """Keeps the master's definitions, and how it became the master."""
         ...
 
     def sheet(self) -> Sheet | None:
@@ -60,8 +60,22 @@ class FailoverTable(Protocol):
 
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None: ...
 
+    def learn(self, switches: Sequence[Switch]) -> None:
+        """Adds changes of the master that another database knows of."""
+        ...
+
+    def switches(self) -> tuple[Switch, ...]:
+        """All changes of the master that this database knows of, oldest first."""
+        ...
+
     def move(
-        self, phase: Phase, *, last: str | None = None, start: str | None = None, verified: str | None = None
+        self,
+        phase: Phase,
+        *,
+        last: str | None = None,
+        start: str | None = None,
+        verified: str | None = None,
+        switch: Switch | None = None,
     ) -> None:
         """The failover has come to `phase`. Call it with the row's lock. `last`, `start`: texts of positions."""
         ...
@@ -136,8 +150,8 @@ class FailoverSupport(Protocol):
         """The server's clock, ISO 8601, UTC."""
         ...
 
-    def sheet(self, connection: Session, prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
-        """Everything that a failover needs from a master, which messages call `place`."""
+    def sheet(self, connection: Session, prefix: Prefix, schema: str, place: str, tables: Sequence[TableName]) -> Sheet:
+        """Everything that a failover needs from a master, which messages call `place`. `schema`: of the resources."""
         ...
 
     def sessions_of(self, connection: Session, application: str) -> int:

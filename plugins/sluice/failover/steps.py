@@ -277,7 +277,15 @@ def done(failover: Failover, slave: Session, phase: Phase) -> bool:
     return passed(record.phase, phase)
 
 
-def move(failover: Failover, slave: Session, phase: Phase, **values: str) -> None:
+def move(
+    failover: Failover,
+    slave: Session,
+    phase: Phase,
+    *,
+    last: str | None = None,
+    start: str | None = None,
+    verified: str | None = None,
+) -> None:
     """Moves the failover to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
     kept = failover.kept(slave)
     with slave.transaction():
@@ -285,7 +293,7 @@ def move(failover: Failover, slave: Session, phase: Phase, **values: str) -> Non
         if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
             raise FailoverOver(failover, record)
         if not passed(record.phase, phase):
-            kept.move(phase, **values)
+            kept.move(phase, last=last, start=start, verified=verified)
 
 
 def last_of(failover: Failover, slave: Session) -> Position:

@@ -157,8 +157,9 @@ def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Differenc
 def read_sheet(failover: Failover, master: Session) -> Sheet:
     """The master's definitions as they are now."""
     vendor = vendor_of(failover.master_info.vendor)
-    tables = sorted(vendor.changes.captured(master, failover.prefix, failover.replication.master.schema))
-    return vendor.failover.sheet(master, failover.prefix, failover.master_info.place, tables)
+    schema = failover.replication.master.schema
+    tables = sorted(vendor.changes.captured(master, failover.prefix, schema))
+    return vendor.failover.sheet(master, failover.prefix, schema, failover.master_info.place, tables)
 
 
 def keep_sheet(failover: Failover, sheet: Sheet) -> bool:

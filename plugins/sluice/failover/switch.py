@@ -16,7 +16,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.failover.steps import done, guard_of, last_of, lay_guard, move, own_guard, position_of
-from sluice.model.failover import REFUSAL, Action, Made, Phase, Sheet, passed
+from sluice.model.failover import REFUSAL, Action, Made, Phase, Record, Sheet, Switch, passed
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 
@@ -231,7 +231,22 @@ def _become_master(failover: Failover, slave: Session) -> None:
             raise Terminal(f"{failover}: failover {failover.id} is {record.phase}. Trigger a new one.")
         checkpoints.claim()
         checkpoints.move(SlaveState.MASTER, f"Master since {failover.action} failover {failover.id}")
-        kept.move(Phase.SWITCHED)
+        kept.move(Phase.SWITCHED, switch=_switch(failover, slave, record))
+
+
+def _switch(failover: Failover, slave: Session, record: Record) -> Switch:
+    """For the history: the slave is the master from now on."""
+    now = vendor_of(failover.slave_info.vendor).failover.server_time(slave)
+    return Switch(
+        failover.id,
+        failover.action,
+        failover.slave.name,
+        failover.slave_info.place,
+        failover.master_info.place,
+        now,
+        record.by,
+        record.guarded_at,
+    )
 
 
 def _release_own(failover: Failover, slave: Session) -> None:
@@ -268,7 +283,7 @@ def follow(failover: Failover, store: "Redis") -> str:
     Returns the result in words. Raises `Transient` where it does not answer.
     """
     with failover.on_slave() as slave:
-        record = failover.record(slave)
+        record, switches = failover.record(slave), failover.kept(slave).switches()
         if record.id != failover.id or not passed(record.phase, Phase.SWITCHED):
             raise TooEarly(failover)
     if failover.action is Action.FORCED:
@@ -280,7 +295,11 @@ def follow(failover: Failover, store: "Redis") -> str:
         except MasterChanged as changed:
             return f"the former master needs an initial update: {changed}"
         support = vendor_of(failover.master_info.vendor).failover
-        support.follow(master, failover.prefix, failover.replication.master.schema, failover.slave.name, start)
+        schema = failover.replication.master.schema
+        support.follow(master, failover.prefix, schema, failover.slave.name, start)
+        kept = support.FailoverStore(master, failover.prefix, schema, failover.slave.name)
+        kept.ensure()
+        kept.learn(switches)
     StoredCheckpoint(store, failover.prefix, failover.slave.name).forget()
     return f"the former master is a slave, NORMAL at {start} as of {start.time}, without a load"
 

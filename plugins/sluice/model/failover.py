@@ -1,7 +1,7 @@
 """A failover of a slave: its actions, its phases and its record. No I/O."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -111,6 +111,44 @@ class SequenceValue:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """One change of the master: a slave became the master in place of another database."""
+
+    failover: str
+    """Its id."""
+    action: Action
+    slave: str
+    """The name that the new master had as a slave."""
+    master: str
+    """The new master: `user@host:port/database`, and the connection's name."""
+    former: str
+    """The former one."""
+    at: str
+    """When it became the master, by its clock: ISO 8601, UTC."""
+    by: str
+    guarded_at: str = ""
+    """Since when the former master refused writes, by the same clock; empty in a forced failover."""
+
+    def to_dict(self) -> dict[str, str]:
+        return dict(self.__dict__)
+
+
+def switches_of(*stored: Iterable[Mapping[str, str]]) -> tuple[Switch, ...]:
+    """The switches that several rows have stored, each once, oldest first."""
+    found = {Switch(**{**one, "action": Action(one["action"])}) for several in stored for one in several}  # type: ignore[arg-type]
+    return tuple(sorted(found, key=lambda one: (one.at, one.failover)))
+
+
+def who(place: str, switches: Sequence[Switch]) -> str:
+    """What a database is by its last switch, in words; empty if it took part in none."""
+    last = next((one for one in reversed(switches) if place in (one.master, one.former)), None)
+    if last is None:
+        return ""
+    at = f"{last.at[:19].replace('T', ' ')} UTC"
+    return f"the master since {at}" if place == last.master else f"the master until {at}"
+
+
+@dataclass(frozen=True)
 class Sheet:
     """The master's definitions as stored on the slave for a failover without the master."""
 
@@ -124,6 +162,8 @@ class Sheet:
     """Tables of the master that are not replicated."""
     tables: tuple[TableName, ...] = ()
     """The replicated tables."""
+    switches: tuple[Switch, ...] = ()
+    """How the master became one. Stored beside the text, with what the slave knows."""
 
     def text(self) -> str:
         """As it is kept."""

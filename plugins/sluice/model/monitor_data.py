@@ -67,6 +67,10 @@ class WholeSlave(SlaveOverview):
     load: Sequence[str]
     rejected: int
     rejected_changes: Sequence[str]
+    database: str
+    """What its database was in the last change of the master, in words; empty if it took part in none."""
+    switches: Sequence[Mapping[str, str]]
+    """Who was the master when, oldest first: `sluice.model.failover.Switch`."""
     events: Sequence[EventData]
 
 

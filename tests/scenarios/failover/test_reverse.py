@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sluice import config
+from sluice.airflow import connections
+from sluice.airflow.pages import databases
 from sluice.capture import reconcile
 from sluice.failover.reversal import reversed_text
 from sluice.model.checkpoint import IsMaster
@@ -31,6 +33,7 @@ def test_the_former_master_follows_and_the_direction_is_turned_back(shop_of: Cal
         assert "mv " in said["follow"] and shop.replication == original, "nothing is overwritten"
         shop.turn_round()
         assert shop.replication.master.conn_id == "s" and shop.pair.slave.conn_id == "m"
+        assert history(shop) == [("s", "m")] and "the master until" in databases._slave(shop.replication, "dr1").who
         with shop.applying():
             until(lambda: writers.total(shop.infos["s"]) > 10)
             shop.await_current()
@@ -43,6 +46,8 @@ def test_the_former_master_follows_and_the_direction_is_turned_back(shop_of: Cal
         assert "the former master is a slave, NORMAL at" in back["follow"]
         shop.turn_round()
         assert shop.replication.master == original.master and shop.replication.slaves == original.slaves
+        assert history(shop) == [("s", "m"), ("m", "s")]
+        assert "the master until" in databases._slave(shop.replication, "dr1").who
         with shop.applying():
             before = writers.total(shop.infos["m"])
             until(lambda: writers.total(shop.infos["m"]) > before + 10)
@@ -52,6 +57,15 @@ def test_the_former_master_follows_and_the_direction_is_turned_back(shop_of: Cal
         shop.await_current()
     assert shop.master.execute("SELECT count(*) FROM public.customers").fetchone() == (20 + total,)
     shop.assert_equal()
+
+
+def history(shop: Shop) -> list[tuple[str, str]]:
+    """Who became the master in place of whom, as the pages of the slave and of the master show it."""
+    names = {connections.info(name, info.vendor, "").place: name for name, info in shop.infos.items()}
+    known = databases._slave(shop.replication, "dr1").switches
+    assert known == databases._master(shop.replication).switches
+    assert all(one.by == "anna" and one.action == "planned" and one.guarded_at < one.at for one in known)
+    return [(names[one.master], names[one.former]) for one in known]
 
 
 @pytest.mark.long

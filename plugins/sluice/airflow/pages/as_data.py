@@ -84,6 +84,8 @@ def whole_slave(gathered: Gathered, one: SlaveRow, looked: LastAnswer[SlaveData]
         "load": seen.progress.lines() if seen.progress else [],
         "rejected": seen.rejected,
         "rejected_changes": [str(reject) for reject in seen.rejects],
+        "database": seen.who,
+        "switches": [one.to_dict() for one in seen.switches],
         "events": [{"at": round(event.at, 3), "kind": event.kind, "text": event.text} for event in past.events],
     }
 

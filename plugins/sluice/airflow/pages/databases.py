@@ -26,6 +26,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.database.registry import reach, vendor_of
 from sluice.database.rows import Estimate
+from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.load.progress import Progress, progress
 from sluice.load.update import Update
@@ -34,10 +35,12 @@ from sluice.model.broadcast import Broadcast
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
+from sluice.model.failover import Switch, who
 from sluice.model.mask import HIDDEN, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import Reject
 from sluice.model.slave_state import SlaveState
+from sluice.model.vendors import VENDORS
 from sluice.operate import broadcast
 from sluice.pair import Pair
 from sluice.verify.definition_gaps import not_captured
@@ -77,6 +80,10 @@ class SlaveData:
     rejects: Sequence[Reject] = ()
     """The first open rejects."""
     rejected: int = 0
+    switches: Sequence[Switch] = ()
+    """Who was the master when."""
+    who: str = ""
+    """What the database was in the last of them, in words."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,8 @@ class MasterData:
     current: bool = False
     tables: Sequence[MasterTable] = ()
     backlog: Backlog | None = None
+    switches: Sequence[Switch] = ()
+    """Who was the master when."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +206,15 @@ def _slave(replication: Replication, name: str) -> SlaveData:
             loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
         store = RejectStore.of(pair, session)
         rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []
-        return SlaveData(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
+        switches = _switches(session, info, replication.prefix, place.schema)
+    open_rejects = tuple(rejects[:REJECTS_SHOWN])
+    return SlaveData(checkpoint, loading, open_rejects, len(rejects), switches, who(info.place, switches))
+
+
+def _switches(session: Session, info: ConnectionInfo, prefix: Prefix, schema: str) -> Sequence[Switch]:
+    if not VENDORS[info.vendor].fails_over:
+        return ()
+    return vendor_of(info.vendor).failover.FailoverStore(session, prefix, schema, "").switches()
 
 
 def waiting(replication: Replication, name: str, store: "redis.Redis") -> Waiting:
@@ -224,7 +241,8 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
 
 def _master(replication: Replication) -> MasterData:
     place, vendor = replication.master, vendor_of(replication.master.vendor)
-    with reach(_short(place.conn_id, place.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
+    info = _short(place.conn_id, place.vendor, replication)
+    with reach(info, APPLICATION, LOOK_SECONDS) as session:
         have = vendor.capture.installed(session, replication.prefix, place.schema)
         if have is None:
             return MasterData()
@@ -233,8 +251,9 @@ def _master(replication: Replication) -> MasterData:
         tables = sorted({*captured, *faults})
         sizes = vendor.rows.estimates(session, tables)
         backlog = vendor.changes.backlog(session, replication.prefix, place.schema)
+        switches = _switches(session, info, replication.prefix, place.schema)
     master_tables = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
-    return MasterData(have.version, have.current, tuple(master_tables), backlog)
+    return MasterData(have.version, have.current, tuple(master_tables), backlog, switches)
 
 
 def _short(conn_id: str, vendor: str, replication: Replication) -> ConnectionInfo:

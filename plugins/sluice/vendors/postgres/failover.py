@@ -9,7 +9,7 @@ from sluice import sql_files
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.failover import FailoverTable
 from sluice.database.session import Rows, Session
-from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet
+from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch, switches_of
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -61,14 +61,14 @@ class FailoverStore:
     def _current(self) -> bool:
         """Whether the table is there, with the columns of this release."""
         row = self.connection.execute(
-            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'guarded_at'",
+            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'switches'",
             [self._own.table("failover")],
         ).fetchone()
         return self.exists() and row is not None
 
     def keep(self, sheet: Sheet) -> None:
-        """Keeps the master's definitions."""
-        self._execute("failover_keep", sheet=sheet.text(), time=sheet.time)
+        """Keeps the master's definitions, and how it became the master."""
+        self._execute("failover_keep", sheet=sheet.text(), time=sheet.time, switches=_as_json(sheet.switches))
 
     def sheet(self) -> Sheet | None:
         """The stored definitions of the master; None without any."""
@@ -96,11 +96,28 @@ class FailoverStore:
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None:
         self._execute("failover_begin", id=failover_id, action=str(action), reverse=reverse, by=by)
 
+    def learn(self, switches: Sequence[Switch]) -> None:
+        """Adds changes of the master that another database knows of."""
+        self._execute("failover_keep", sheet=None, time=None, switches=_as_json(switches))
+
+    def switches(self) -> tuple[Switch, ...]:
+        """All changes of the master that this database knows of, oldest first."""
+        if not self.exists():
+            return ()
+        return switches_of(*(row[0] for row in self._execute("failover_switches")))
+
     def move(
-        self, phase: Phase, *, last: str | None = None, start: str | None = None, verified: str | None = None
+        self,
+        phase: Phase,
+        *,
+        last: str | None = None,
+        start: str | None = None,
+        verified: str | None = None,
+        switch: Switch | None = None,
     ) -> None:
         """The failover has come to `phase`. Call it with the row's lock."""
-        self._execute("failover_move", phase=str(phase), last=last, start=start, verified=verified)
+        switched = _as_json([switch]) if switch else None
+        self._execute("failover_move", phase=str(phase), last=last, start=start, verified=verified, switch=switched)
 
     def note_made(self, made: Made | None) -> None:
         """Records a change in the transaction that makes it; None: the last one was undone."""
@@ -110,6 +127,10 @@ class FailoverStore:
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: object) -> Rows:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
         return self.connection.execute(statement, {"slave": self.slave, **values})
+
+
+def _as_json(switches: Sequence[Switch]) -> str:
+    return json.dumps([one.to_dict() for one in switches], ensure_ascii=False)
 
 
 def definitions(
@@ -157,8 +178,8 @@ def server_time(connection: Session) -> str:
     return str(row[0])
 
 
-def sheet(connection: Session, prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
-    """Everything that a failover needs from a master. Raises psycopg's errors."""
+def sheet(connection: Session, prefix: Prefix, schema: str, place: str, tables: Sequence[TableName]) -> Sheet:
+    """Everything that a failover needs from a master. `schema`: of the resources. Raises psycopg's errors."""
     replicated = set(tables)
     others = [
         table
@@ -172,6 +193,7 @@ def sheet(connection: Session, prefix: Prefix, place: str, tables: Sequence[Tabl
         sequence_values(connection, prefix, tables),
         tuple(others),
         tuple(tables),
+        FailoverStore(connection, prefix, schema, "").switches(),
     )
 
 
