@@ -33,10 +33,11 @@ CONF: dict[str, dict[str, Any]] = {
     "remove_transaction": {**OF_SLAVE, "reason": "x"}, "reconcile_tables": {"prefix": "SHOP_"},
     "install_resources": {"prefix": "SHOP_"}, "uninstall_resources": {"prefix": "SHOP_", "confirm": "SHOP_"},
     "broadcast": {"prefix": "SHOP_", "statement": "SELECT 1"}, "capture_redo": {"prefix": "SHOP_"}, "housekeeping": {},
+    "notify": {"prefix": "SHOP_"},
 }  # fmt: skip
 FIRST = {
     "cdc_apply": "apply", "resync": "due", "gate": "check", "rejects": "check", "housekeeping": "configured",
-    "uninstall_resources": "check_removal", "capture_redo": "capture",
+    "uninstall_resources": "check_removal", "capture_redo": "capture", "notify": "send_test",
 }  # fmt: skip
 REASON = "may not SELECT <b>t</b>"
 

@@ -19,6 +19,7 @@ DAGS = ROOT / "dags"
 IDS = {
     "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
     "failover", "remove_transaction", "uninstall_resources", "capture_redo", "broadcast",
+    "notify",
 }  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
@@ -173,6 +174,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "remove_transaction": {"prefix", "slave", "which", "reason"},
         "uninstall_resources": {"prefix", "confirm"},
         "broadcast": {"prefix", "statement", "slaves", "seconds"},
+        "notify": {"prefix"},
     }
 
 

@@ -6,6 +6,7 @@ import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ import pytest
 from sluice.airflow import notify, state_paths
 from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_people
 from sluice.airflow.task_context import TaskContext
+from sluice.config import NotifierConfig
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
+from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from tests.dags.resyncing import dag_of, pair, run
 from tests.dags.smtp_server import MailServer
@@ -200,3 +203,25 @@ def test_a_slave_that_is_far_behind_is_reported_once_and_again_when_it_was_curre
     subjects = [notice["subject"] for notice in told.notices]
     assert subjects == ["DEMO_ → dr1: the slave is far behind"] * 2
     assert "behind its master" in told.notices[0]["text"]
+
+
+def test_a_test_goes_through_every_notifier_and_tells_which_one_did_not_take_it(tmp_path: Path) -> None:
+    good, dead = tmp_path / "good", tmp_path / "dead"
+    dead.touch()
+    notifiers = [
+        NotifierConfig("tests.dags.notifying.ToFile", {"path": str(tmp_path / "bad"), "fail": str(dead)}),
+        NotifierConfig("tests.dags.notifying.ToFile", {"path": str(good)}),
+        NotifierConfig("tests.dags.notifying.Gone", {}),
+    ]
+    task: Any = SimpleNamespace(
+        prefix=Prefix("DEMO_"), context={}, person=lambda other: "anna",
+        replication=SimpleNamespace(notify=notifiers, source="DEMO.yaml"),
+    )  # fmt: skip
+    with pytest.raises(notify.NotTaken, match=r"the pager's line is dead; .*Gone.*It was sent through .*ToFile"):
+        notify.send_test.body(task)
+    assert "DEMO_: a test of notices" in good.read_text() and "anna asked for this test" in good.read_text()
+    notifiers[:] = notifiers[1:2]
+    assert notify.send_test.body(task) == "sent through tests.dags.notifying.ToFile"
+    notifiers.clear()
+    with pytest.raises(notify.NoNotifier, match=r"DEMO.yaml names no notifier"):
+        notify.send_test.body(task)

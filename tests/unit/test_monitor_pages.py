@@ -13,6 +13,7 @@ from sluice.airflow.pages import feeding
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images, waiting_images
 from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.master_pages import shown_arguments
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.past_reports import latest
@@ -20,7 +21,7 @@ from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.apply.waiting_changes import Waiting, WaitingChange
-from sluice.config import Endpoint, SlaveConfig
+from sluice.config import Endpoint, NotifierConfig, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
@@ -178,6 +179,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     page = rendered(
         "master.html", visitor=OLGA, known=found, looked=LastAnswer(seen, NOW), rows=[], place="oracle, x",
         messages=master_messages(replication(), found, NOW), queue_level=Level.OK, actions=of(Scope.MASTER),
+        notifiers=[],
     )  # fmt: skip
     text = words(page)
     assert "1_1 running 17 4711 3.0 s 0" in text and "1_2 failed <no> log 9 – – – 4" in text
@@ -187,7 +189,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     quiet = replace(found, redo=None)
     assert "Redo threads" not in rendered(
         "master.html", visitor=ANNA, known=quiet, looked=LastAnswer(None, None, "down"), rows=[], place="x",
-        messages=[], queue_level=Level.OK, actions=of(Scope.MASTER),
+        messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
     )  # fmt: skip
 
 
@@ -287,3 +289,17 @@ def test_the_evidence_of_a_question_is_shown_without_what_it_must_not_do() -> No
     assert '<a href="https://h/x?a=1&amp;b=&lt;i&gt;"' in shown and "<li>one</li>" in shown
     assert "<script>x" not in text and 'href="javascript' not in text and "[bad](javascript:alert(1))" in words(text)
     assert "question=q" in text and "/dags/resync/runs/r%201/" in text
+
+
+def test_where_notices_go_is_shown_without_secrets() -> None:
+    arguments = {
+        "to": ["dba@example.com", "b@c"], "api_token": "t0ken", "hook": "https://u:t0ken@hooks.example.com/t0ken",
+        "headers": {"Authorization": "t0ken"}, "channel": "<databases>",
+    }  # fmt: skip
+    text = shown_arguments(NotifierConfig("a.b.Pager", arguments))
+    assert "to: dba@example.com, b@c" in text and "hook: https://hooks.example.com/" in text and "t0ken" not in text
+    page = rendered(
+        "master.html", visitor=OLGA, known=KnownMaster(), looked=LastAnswer(None, None), rows=[], place="", messages=[],
+        queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[("a.b.Pager", text)],
+    )  # fmt: skip
+    assert "Pager" in page and "<databases>" not in page and "/sluice/actions/send_test?prefix=DEMO_" in page

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.cli.replication_file import SlavesNotFound, put, taken_out, with_slaves, without_slave, written
+from sluice.operate.replication_file import SlavesNotFound, put, taken_out, with_slaves, without_slave, written
 
 ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t', '"a\u2028b".t']
 
@@ -22,7 +22,7 @@ def test_a_written_file_is_read_back_with_any_names(tmp_path: Path) -> None:
         tmp_path,
         written(
             "SHOP_",
-            "shop_master",
+            {"conn_id": "shop_master"},
             {"dr1": {"conn_id": "shop_dr1"}, "no": {"conn_id": "shop_no", "vendor": "mysql"}},
             ODD,
         ),

@@ -41,6 +41,14 @@ class Notice:
         return environment().get_template("notice.html").render(notice=self)
 
 
+def of_test(prefix: Prefix, by: str) -> Notice:
+    """A test that a person asked for."""
+    text = (
+        f"{by} asked for this test: notices about {prefix} arrive here. Nothing is wrong, and nothing has to be done."
+    )
+    return Notice(f"{prefix}: test", f"{prefix}: a test of notices", text)
+
+
 def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable[[str], str]) -> list[Notice]:
     """Tables that differed in their last comparison or could not be compared; one notice a run and outcome.
 

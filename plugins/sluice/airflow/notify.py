@@ -16,6 +16,7 @@ from airflow.sdk import Context
 from sluice.airflow import notices, state_paths
 from sluice.airflow.notices import Notice
 from sluice.airflow.pages.slave_row import master_messages, row
+from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext
 from sluice.config import NotifierConfig, SlaveConfig
 from sluice.control.rejects import RejectStore
@@ -26,7 +27,7 @@ from sluice.coordination.lacks import Lacks
 from sluice.coordination.notified import Notified
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
-from sluice.counted import counted
+from sluice.counted import counted, listed
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.reject import Reject
 
@@ -47,6 +48,20 @@ class NotifierUnusable(Terminal):
 
     def __init__(self, path: str, reason: str):
         super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
+
+
+class NoNotifier(Terminal):
+    """The configuration of the replication names no notifier."""
+
+    def __init__(self, task: TaskContext):
+        super().__init__(
+            f"{task}: {task.replication.source} names no notifier under notify: notices are in the log of housekeeping "
+            "only. Add one, then start this again."
+        )
+
+
+class NotTaken(Terminal):
+    """Notifiers did not take a test."""
 
 
 class NotNotified(Transient):
@@ -78,6 +93,26 @@ def send_notices(task: TaskContext) -> str:
         raise NotNotified(f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
     need = "needs" if len(notices) == 1 else "need"
     return f"{counted(len(notices), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
+
+
+@step
+def send_test(task: TaskContext) -> str:
+    """Sends a test through each notifier of the configuration; tries all, then fails if one did not take it."""
+    if not task.replication.notify:
+        raise NoNotifier(task)
+    notice = notices.of_test(task.prefix, task.person("the DAG notify"))
+    sent, failures = list[str](), list[str]()
+    for notifier in task.replication.notify:
+        try:
+            _send(notifier, notice, task.context)
+            sent.append(notifier.path)
+        except Exception as failure:  # a notifier is foreign code
+            log.exception("%s: %s did not send the test", task, notifier.path)
+            failures.append(f"{notifier.path}: {failure}")
+    if failures:
+        taken = f" It was sent through {listed(sent)}." if sent else ""
+        raise NotTaken(f"{task}: the test could not be sent: {'; '.join(failures)}.{taken}")
+    return f"sent through {listed(sent)}"
 
 
 def _forget_mended(task: TaskContext, notified: Notified, occasions: set[str]) -> None:

@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
-from sluice import config
 from sluice.capture.resources import install
-from sluice.cli import airflow, grants, replication_file, sides
+from sluice.cli import airflow, grants, sides
 from sluice.cli.account_uses import uses
 from sluice.cli.arguments import tables_of
 from sluice.cli.connections import ConnectionUnknown
@@ -23,16 +21,13 @@ from sluice.errors import SluiceError, Terminal
 from sluice.model.lack import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import FIRST, MASTERS
+from sluice.operate import replication_file
 from sluice.paths import PROGRAM
 from sluice.preflight.checks import NotReady
 
 GIVE_PASSWORD = "then you give it a password, which is in no file: in psql the command asks for it"  # noqa: S105
 RUNS = 4
 """How often to look for lacks: a new database may lack more."""
-
-
-class FileTaken(Terminal):
-    """A file of the name holds another replication, or another file holds this one."""
 
 
 class MasterNotGiven(Terminal):
@@ -56,8 +51,8 @@ class NotAll(Terminal):
 
 def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] | None:
     """Adds it; returns the slaves to load, None after --print-sql. Raises `SluiceError`."""
-    prefix, file = named(args.name, where.folder)
-    existing_one = existing(prefix, file, where.folder)
+    prefix, file = replication_file.named(args.name, where.folder)
+    existing_one = replication_file.existing(prefix, file, where.folder)
     if existing_one is not None and args.start and not args.slave:
         return list(existing_one.slaves)
     master = _master(args.master, prefix, existing_one, where, console)
@@ -70,7 +65,12 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
     _identify(parties, console, where, print_only=args.print_sql)
     patterns = None if existing_one is not None else args.tables or _tables(master, console)
     creators = _creators(args.creators, patterns or (), master, console)
-    replication, text = drafted(prefix, file, existing_one, master, slaves, patterns, creators)
+    usual = master.info.vendor
+    entries = {side.name: replication_file.entry(side.conn_id, side.info.vendor, usual) for side in slaves}
+    of_master = replication_file.entry(master.conn_id, master.info.vendor)
+    replication, text = replication_file.drafted(
+        prefix, file, existing_one, of_master, entries, patterns or (), creators
+    )
     _equip(replication, master, slaves, console, print_only=args.print_sql)
     if args.print_sql:
         return None
@@ -84,55 +84,6 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
     replication_file.put(file, text)
     console.say(f"{prefix} is configured in {file}")
     return [side.name for side in slaves]
-
-
-def named(name: str, folder: Path) -> tuple[Prefix, Path]:
-    """The prefix and the file of a replication: SHOP, shop_ and SHOP_ are the same. Raises `InvalidName`."""
-    stem = name.rstrip("_").upper()
-    return Prefix(f"{stem}_"), folder / f"{stem}.yaml"
-
-
-def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
-    """The replication in its file; None if there is none. Raises `ConfigError`, `FileTaken`."""
-    if not folder.is_dir():
-        return None
-    survey = config.survey(folder)
-    if prefix.name in survey.broken:
-        raise config.ConfigError(survey.broken[prefix.name])
-    for one in survey.replications:
-        if one.prefix == prefix and one.source.name != file.name:
-            raise FileTaken(f"{prefix} is configured in {one.source}. Change it there, or choose another name.")
-        if one.prefix == prefix:
-            return one
-    if file.exists():
-        raise FileTaken(
-            f"{file} is there already, and holds no replication {prefix}. Rename it, or choose another name."
-        )
-    return None
-
-
-def drafted(
-    prefix: Prefix,
-    file: Path,
-    existing_one: Replication | None,
-    master: Side,
-    slaves: Sequence[Side],
-    patterns: Sequence[str] | None,
-    creators: Sequence[str] = (),
-) -> tuple[Replication, str]:
-    """The new replication, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
-    entries = {side.name: _entry(side) for side in slaves}
-    if existing_one is not None:
-        text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), entries)
-    else:
-        text = replication_file.written(str(prefix), master.conn_id, entries, patterns or (), creators)
-    return config.checked(file, text), text
-
-
-def _entry(side: Side) -> dict[str, str]:
-    """A slave's entry in the file."""
-    vendor = side.info.vendor
-    return {"conn_id": side.conn_id, **({} if vendor == FIRST else {"vendor": vendor})}
 
 
 def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:

@@ -25,6 +25,7 @@ from sluice.cli.console import Console
 from sluice.cli.initial_update import load
 from sluice.cli.where import Where, airflow_of, folder_of, where
 from sluice.errors import SluiceError
+from sluice.operate.replication_file import named
 
 Finds = Callable[[argparse.Namespace, Console], Where]
 
@@ -36,7 +37,7 @@ def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
     slaves = add.run(args, console, place)
     if slaves is None:
         return 0
-    prefix, _ = add.named(args.name, place.folder)
+    prefix, _ = named(args.name, place.folder)
     if args.start:
         load(prefix, slaves, place, console)
         return 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice import config
 from sluice.capture.uninstall import expect_free, guard_of, leave_master, leave_slave
-from sluice.cli import airflow, grants, replication_file, sides
+from sluice.cli import airflow, grants, sides
 from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
@@ -33,6 +33,7 @@ from sluice.model.lack import MASTER
 from sluice.model.names import Prefix, prefix_meant
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import VENDORS
+from sluice.operate import replication_file
 from sluice.paths import PROGRAM
 
 END_SECONDS = 90.0

@@ -47,6 +47,11 @@ class TablePattern:
         literal = stripped.endswith('."' + name.replace('"', '""') + '"')
         return cls(schema, name, wildcard=not literal and bool(_WILD.search(name)))
 
+    @staticmethod
+    def exactly(table: TableName) -> str:
+        """The text of the pattern that is this table, whatever its name: parts in double quotes are no wildcards."""
+        return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))
+
     def matches(self, table: TableName) -> bool:
         if table.schema != self.schema:
             return False

@@ -45,7 +45,7 @@ def reversed_text(
     if left_over:
         excluded = {TablePattern(table.schema, table.name): table for table in left_over}
         lines = {key: rule for key, rule in values["tables"].items() if TablePattern.parse(str(key)) not in excluded}
-        values["tables"] = {**lines, **{_line(table): {"replicate": False} for table in left_over}}
+        values["tables"] = {**lines, **{TablePattern.exactly(table): {"replicate": False} for table in left_over}}
     others = [name for name in values["slaves"] if name != slave]
     head = [f"# Made by a failover: slave {slave} and the master have changed places."]
     if all(places):
@@ -59,11 +59,6 @@ def reversed_text(
         head.append(f"# cascade of the former master is left out: {master['cascade']}")
     head = [" ".join(line.split()) for line in head]  # a name may hold the end of a line
     return "\n".join(head) + "\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-
-
-def _line(table: TableName) -> str:
-    """The key of a table in the configuration: parts in double quotes are no wildcards."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))
 
 
 def write(

@@ -285,6 +285,14 @@ _ALL = (
         administer=True,
     ),
     Action(
+        "send_test",
+        "Send a test",
+        "Sends a notice that says that it is a test through each notifier of the replication's configuration (notify). "
+        "The run fails if one does not take it, and says why.",
+        api.NOTIFY,
+        Scope.MASTER,
+    ),
+    Action(
         "install",
         "Install resources",
         "Brings ITEMS, TABLES and all other resources of the prefix to the version of this release. Existing changes "

@@ -134,11 +134,11 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
-        form = await _form(request)
+        form = await form_of(request)
         given = {key: "\n".join(values) if key == "tables" else values[0] for key, values in form.items()}
         slaves = tuple(dict.fromkeys(form.get("slave", [])))
         about = await wish(visitor, name, given.get("prefix", ""), slaves, given)
-        if not _from_own_page(request, visitor, given.get("key", "")):
+        if not from_own_page(request, visitor, given.get("key", "")):
             problem = (
                 "This page was too old, or came from elsewhere: nothing was done. Look again, then press once more."
             )
@@ -160,14 +160,15 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         )  # fmt: skip
 
 
-def _from_own_page(request: Request, visitor: Visitor, key: str) -> bool:
+def from_own_page(request: Request, visitor: Visitor, key: str) -> bool:
     """Whether the form comes from a page of this monitor for this person."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         return False
     return hmac.compare_digest(key.encode(), visitor.form_key.encode())
 
 
-async def _form(request: Request) -> dict[str, list[str]]:
+async def form_of(request: Request) -> dict[str, list[str]]:
+    """The fields of a form with their values. Raises 400, 413, 415."""
     if request.headers.get("content-type", "").split(";")[0].strip() != FORM:
         raise HTTPException(415, "An action wants the fields of its form.")
     body = b""

@@ -10,6 +10,7 @@
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
 | `/sluice/actions/<name>` | the form of an action; its POST does it |
+| `/sluice/new/` | a new replication: connections, tables, file |
 | `/sluice/metrics` | metrics for Prometheus |
 | `/sluice/reports/` | the latest runs of `resync` |
 | `/sluice/reports/<run>/` | the report of one run; `report.json` in it is the same as data |
@@ -28,6 +29,7 @@ from sluice.airflow.pages import (
     action_pages,
     airflow_runs,
     master_pages,
+    new_pages,
     overview_pages,
     refusals,
     report_pages,
@@ -58,6 +60,7 @@ def application(
     slave_pages.add(app, guard, show, watch, databases, folder)
     master_pages.add(app, guard, show, watch, databases)
     action_pages.add(app, guard, show, watch)
+    new_pages.add(app, guard, show, watch)
     report_pages.add(app, guard, show, folder)
 
     @app.get("/static/{name}")

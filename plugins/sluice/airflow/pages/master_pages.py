@@ -1,6 +1,6 @@
 """The pages of one master: its state, and the queries of all databases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,7 +13,24 @@ from sluice.airflow.pages.known import Watch, configured
 from sluice.airflow.pages.overview import place_of, rows_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level
+from sluice.config import NotifierConfig
+from sluice.model.mask import HIDDEN, SECRET
 from sluice.operate.actions import Scope, of
+
+
+def shown_arguments(notifier: NotifierConfig) -> str:
+    """Where a notifier sends to, as far as its arguments say it; what sounds like a secret is hidden."""
+    return ", ".join(f"{name}: {_shown(name, value)}" for name, value in notifier.arguments.items())
+
+
+def _shown(name: str, value: object) -> str:
+    if SECRET.search(name) or isinstance(value, Mapping):
+        return HIDDEN
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_shown("", one) for one in value)
+    scheme, url, rest = str(value).partition("://")
+    # The path of a web hook is its secret.
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/{HIDDEN}" if url else str(value)
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, databases: Databases) -> None:
@@ -33,6 +50,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
             values: dict[str, Any] = {
                 "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
                 "place": place_of(replication), "messages": master_messages(replication, known, now, gathered.airflow),
+                "notifiers": [(one.path, shown_arguments(one)) for one in replication.notify],
                 "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)

@@ -29,6 +29,7 @@ NAMES: Mapping[str, str] = {
     api.INSTALL: "The installation of the resources",
     api.UNINSTALL: "The removal of the resources",
     api.BROADCAST: "The query of all databases",
+    api.NOTIFY: "The test of notices",
     "capture_redo": "The capture of the redo logs",
     "housekeeping": "Housekeeping",
 }
@@ -43,6 +44,7 @@ AGAIN: Mapping[str, str] = {
     api.INSTALL: "install",
     api.UNINSTALL: "uninstall",
     api.BROADCAST: "broadcast",
+    api.NOTIFY: "send_test",
 }
 """The action that does again what failed."""
 SWITCH = "switch_over"

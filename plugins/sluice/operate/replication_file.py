@@ -1,4 +1,4 @@
-"""Writes the file of a replication for `add`, and removes slaves from it for `remove`."""
+"""Drafts and writes the file of a replication for `add` and the monitor, and removes slaves from it for `remove`."""
 
 import json
 import re
@@ -6,13 +6,16 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice import whole_files
+from sluice import config, whole_files
+from sluice.config import Replication
 from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
+from sluice.model.names import Prefix
+from sluice.model.vendors import FIRST
 from sluice.paths import PROGRAM
 
 HEAD = """\
-# The replication {prefix}, made by {program} add. Every key is in docs/configuration.md.
+# The replication {prefix}, made by {program} add or the monitor. Every key is in docs/configuration.md.
 # Passwords are not here: master and slaves name Airflow connections.
 """
 TAIL = """\
@@ -31,8 +34,62 @@ class SlavesNotFound(Terminal):
         )
 
 
-Entries = Mapping[str, Mapping[str, str]]
-"""Entries of slaves by name: `conn_id`, and `vendor` unless it is the default."""
+class FileTaken(Terminal):
+    """A file of the name holds another replication, or another file holds this one."""
+
+
+Entry = Mapping[str, str]
+"""A database in the file: `conn_id`, and `vendor` unless that is the usual one."""
+Entries = Mapping[str, Entry]
+"""Those of slaves, by name."""
+
+
+def entry(conn_id: str, vendor: str, usual: str = FIRST) -> Entry:
+    """`usual`: the vendor of a database of which the file says none; for a slave the master's."""
+    return {"conn_id": conn_id, **({} if vendor == usual else {"vendor": vendor})}
+
+
+def named(name: str, folder: Path) -> tuple[Prefix, Path]:
+    """The prefix and the file of a replication: SHOP, shop_ and SHOP_ are the same. Raises `InvalidName`."""
+    stem = name.rstrip("_").upper()
+    return Prefix(f"{stem}_"), folder / f"{stem}.yaml"
+
+
+def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
+    """The replication in its file; None if there is none. Raises `ConfigError`, `FileTaken`."""
+    if not folder.is_dir():
+        return None
+    survey = config.survey(folder)
+    if prefix.name in survey.broken:
+        raise config.ConfigError(survey.broken[prefix.name])
+    for one in survey.replications:
+        if one.prefix == prefix and one.source.name != file.name:
+            raise FileTaken(f"{prefix} is configured in {one.source}. Change it there, or choose another name.")
+        if one.prefix == prefix:
+            return one
+    if file.exists():
+        raise FileTaken(
+            f"{file} is there already, and holds no replication {prefix}. Rename it, or choose another name."
+        )
+    return None
+
+
+def drafted(
+    prefix: Prefix,
+    file: Path,
+    existing_one: Replication | None,
+    master: Entry,
+    slaves: Entries,
+    patterns: Sequence[str],
+    creators: Sequence[str] = (),
+) -> tuple[Replication, str]:
+    """The new replication, or the existing one with more slaves, and the text of its file. Raises `ConfigError`,
+    `SlavesNotFound`."""
+    if existing_one is not None:
+        text = with_slaves(file, file.read_text(encoding="utf-8"), slaves)
+    else:
+        text = written(str(prefix), master, slaves, patterns, creators)
+    return config.checked(file, text), text
 
 
 def put(file: Path, text: str) -> None:
@@ -50,13 +107,13 @@ def taken_out(file: Path) -> str:
     return f"{file} is {file.name}.removed now"
 
 
-def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str], creators: Sequence[str] = ()) -> str:
-    """The text of a new file. `master`: the id of an Airflow connection. `creators`: roles that will make tables."""
+def written(prefix: str, master: Entry, slaves: Entries, tables: Sequence[str], creators: Sequence[str] = ()) -> str:
+    """The text of a new file. `creators`: roles that will make tables."""
     made_by = f", creators: [{', '.join(map(_text, creators))}]" if creators else ""
     lines = [
         HEAD.format(prefix=prefix, program=PROGRAM),
         f"prefix: {prefix}\n",
-        f"master: {{conn_id: {_text(master)}{made_by}}}\n",
+        f"master: {{{_entry(master)}{made_by}}}\n",
         "slaves:",
     ]
     lines += [_slave(name, entry) for name, entry in slaves.items()]
@@ -92,8 +149,12 @@ def without_slave(file: object, text: str, name: str) -> str:
     return text[: matched.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[matched.end(2) :]
 
 
-def _slave(name: str, entry: Mapping[str, str]) -> str:
-    return f"  {_text(name)}: {{{', '.join(f'{key}: {_text(value)}' for key, value in entry.items())}}}"
+def _slave(name: str, of_slave: Entry) -> str:
+    return f"  {_text(name)}: {{{_entry(of_slave)}}}"
+
+
+def _entry(one: Entry) -> str:
+    return ", ".join(f"{key}: {_text(value)}" for key, value in one.items())
 
 
 def _text(value: str) -> str:

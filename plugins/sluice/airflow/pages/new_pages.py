@@ -1,0 +1,325 @@
+"""A new replication: choose connections of Airflow and test them, choose tables, write the file or copy it.
+
+Nothing on the databases is changed. The file is drafted and checked as by `sluice add`.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+
+from sluice import config
+from sluice.airflow import connections
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.action_pages import form_of, from_own_page
+from sluice.airflow.pages.databases import in_thread
+from sluice.airflow.pages.in_process_api import InProcessApi
+from sluice.airflow.pages.known import Watch
+from sluice.airflow.pages.rendering import Renderer
+from sluice.config import Replication
+from sluice.configuration.resolve import own_tables
+from sluice.configuration.rule import TablePattern
+from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
+from sluice.errors import SluiceError, Terminal
+from sluice.model.airflow_connection import GENERIC
+from sluice.model.lack import MASTER, Lack, errors
+from sluice.model.names import TableName
+from sluice.model.vendors import MASTERS, VENDORS
+from sluice.operate import replication_file
+from sluice.operate.api import Api
+from sluice.preflight.checks import NotReady, of_master, of_slave
+
+log = logging.getLogger("sluice.airflow")
+
+APPLICATION = "sluice add"
+CONNECT_SECONDS, STATEMENT_SECONDS = 5, 30
+LISTED = 100
+"""Connections per page of Airflow's list, at most."""
+ROWS = 3
+"""Slaves for which an empty form has room."""
+
+
+class NotChosen(Terminal):
+    """Something that the replication needs was not chosen."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A connection of Airflow, read as that of a database."""
+
+    conn_id: str
+    vendor: str
+    address: str
+
+    @property
+    def value(self) -> str:
+        return f"{self.vendor}:{self.conn_id}"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The values of the form."""
+
+    name: str = ""
+    master: str = ""
+    """As `Offered.value`."""
+    slaves: tuple[tuple[str, str], ...] = ()
+    """Name and connection of each."""
+    tables: tuple[str, ...] = ()
+    """Patterns."""
+
+    @classmethod
+    def of(cls, form: Mapping[str, Sequence[str]]) -> "Chosen":
+        pairs = zip(form.get("slave", ()), form.get("conn", ()), strict=False)
+        named = tuple((name.strip(), conn) for name, conn in pairs if name.strip() or conn)
+        return cls(form.get("name", [""])[0].strip(), form.get("master", [""])[0], named, tuple(form.get("tables", ())))
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """The slaves of the form, and empty rows."""
+        return [*self.slaves, *[("", "")] * max(1, ROWS - len(self.slaves))]
+
+    def checked(self) -> "Chosen":
+        """Raises `NotChosen`."""
+        for value, what in ((self.name, "a name"), (self.master, "the connection of the master")):
+            if not value:
+                raise NotChosen(f"Choose {what}.")
+        if not self.slaves:
+            raise NotChosen("Choose a slave: its name and its connection.")
+        for name, conn in self.slaves:
+            if not name or not conn:
+                raise NotChosen(f"The slave {name or conn} needs both a name and a connection.")
+        if len({name for name, _ in self.slaves}) < len(self.slaves):
+            raise NotChosen("Two slaves have the same name.")
+        return self
+
+
+@dataclass(frozen=True)
+class OfferedTable:
+    """A table of the master."""
+
+    table: TableName
+    rows: int | None
+    bytes: int
+    lacks: tuple[Lack, ...]
+    """What `check` says of it."""
+
+    @property
+    def pattern(self) -> str:
+        return TablePattern.exactly(self.table)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A database that was tested."""
+
+    name: str
+    place: str
+    trouble: str = ""
+    """Why it cannot be used; empty: it answers."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What both ends say."""
+
+    sides: tuple[Side, ...]
+    tables: tuple[OfferedTable, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    """All that `check` finds for all tables."""
+
+    @property
+    def schemas(self) -> dict[str, list[OfferedTable]]:
+        """The tables by the pattern that is all of their schema, also those of later."""
+        found: dict[str, list[OfferedTable]] = {}
+        for one in self.tables:
+            found.setdefault(every(one.table.schema), []).append(one)
+        return found
+
+
+def every(schema: str) -> str:
+    """The pattern of all tables of a schema."""
+    return f"{str(TableName(schema, 't'))[:-1]}*"
+
+
+def mentions(lack: Lack, table: TableName) -> bool:
+    """Whether a lack names the table, or a column of it."""
+    names = {str(table), f"{table.schema}.{table.name}"}
+    text = f"{lack.what} {lack.why} {lack.statement or ''}"
+    return any(re.search(rf'(?<![\w".]){re.escape(name)}(?![\w"])', text) for name in names)
+
+
+def offered(api: Api) -> list[Offered]:
+    """Airflow's connections that may lead to a database, by their ids. Those of type generic may lead to any."""
+    found: list[Offered] = []
+    for offset in count(0, LISTED):
+        page = api.get("connections", limit=LISTED, offset=offset, order_by="connection_id")
+        for one in page["connections"]:
+            kind, port = str(one["conn_type"]), f":{one['port']}" if one.get("port") else ""
+            address = f"{one.get('host') or '?'}{port}/{one.get('schema') or ''}"
+            vendors = [kind] if kind in VENDORS else list(VENDORS) if kind == GENERIC else []
+            found += [Offered(str(one["connection_id"]), vendor, address) for vendor in vendors]
+        if len(page["connections"]) < LISTED:
+            break
+    return found
+
+
+def draft(chosen: Chosen, patterns: Sequence[str]) -> tuple[Path, Replication, str]:
+    """The file of the replication, and what it would hold. Raises `ConfigError`, `FileTaken`, `InvalidName`."""
+    folder = config.folders()[-1]
+    prefix, file = replication_file.named(chosen.name, folder)
+    if replication_file.existing(prefix, file, folder) is not None:
+        raise replication_file.FileTaken(f"{prefix} is configured in {file} already. Choose another name.")
+    usual, _, conn_id = chosen.master.partition(":")
+    slaves = {}
+    for name, value in chosen.slaves:
+        vendor, _, of_slave = value.partition(":")
+        slaves[name] = replication_file.entry(of_slave, vendor, usual)
+    replication, text = replication_file.drafted(
+        prefix, file, None, replication_file.entry(conn_id, usual), slaves, patterns
+    )
+    return file, replication, text
+
+
+def examined(chosen: Chosen) -> Tested:
+    """Tests both ends, and checks the replication of all tables. Changes nothing. Raises `NotChosen`, `ConfigError`."""
+    with ExitStack() as stack:
+        sides, sessions = _reached(chosen.checked(), stack)
+        if any(side.trouble for side in sides):
+            return Tested(tuple(sides))
+        master = sessions[MASTER]
+        rows = vendor_of(_vendor(chosen.master)).rows
+        present = rows.tables(master)
+        tables = sorted(set(present) - own_tables(present))
+        patterns = list(dict.fromkeys(every(table.schema) for table in tables))
+        if not patterns:
+            return Tested((Side(MASTER, sides[0].place, "its account sees no table"), *sides[1:]))
+        lacks = _lacks(draft(chosen, patterns)[1], sessions)
+        sizes = rows.estimates(master, tables)
+    found = [
+        OfferedTable(
+            one,
+            sizes[one].rows if one in sizes else None,
+            sizes[one].bytes if one in sizes else 0,
+            tuple(lack for lack in lacks if mentions(lack, one)),
+        )
+        for one in tables
+    ]
+    return Tested(tuple(sides), tuple(found), tuple(lacks))
+
+
+def proven(chosen: Chosen) -> tuple[Path, str]:
+    """The file and its text, for the chosen tables, after `check`. Raises `NotChosen`, `NotReady`, `ConfigError`."""
+    if not chosen.checked().tables:
+        raise NotChosen("Choose tables.")
+    whole = {TablePattern.parse(text).schema for text in chosen.tables if TablePattern.parse(text).wildcard}
+    patterns = [
+        text
+        for text in chosen.tables
+        if TablePattern.parse(text).wildcard or TablePattern.parse(text).schema not in whole
+    ]
+    file, replication, text = draft(chosen, patterns)
+    with ExitStack() as stack:
+        sides, sessions = _reached(chosen, stack)
+        if away := [f"{side.name}: {side.trouble}" for side in sides if side.trouble]:
+            raise Terminal(" ".join(away))
+        # Remedies in the file are possible once it exists; every DAG checks again.
+        lacks = [lack.softened() if lack.in_file else lack for lack in _lacks(replication, sessions)]
+    if wrong := errors(lacks):
+        raise NotReady(str(replication.prefix), wrong)
+    return file, text
+
+
+def _vendor(value: str) -> str:
+    return value.partition(":")[0]
+
+
+def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Session]]:
+    """Both ends, and the sessions of those that answer."""
+    sides, sessions = list[Side](), dict[str, Session]()
+    for name, value in ((MASTER, chosen.master), *chosen.slaves):
+        vendor, _, conn_id = value.partition(":")
+        place = conn_id
+        try:
+            if name == MASTER and vendor not in MASTERS:
+                raise Terminal(f"A master is {' or '.join(MASTERS)}; {vendor} databases are slaves only.")
+            info = connections.info(conn_id, vendor, "the new replication")
+            place = info.place
+            reached = reach(info.given_up_after(CONNECT_SECONDS), APPLICATION, STATEMENT_SECONDS)
+            sessions[name] = stack.enter_context(reached)
+            sides.append(Side(name, place))
+        except SluiceError as failure:
+            sides.append(Side(name, place, str(failure)))
+    return sides, sessions
+
+
+def _lacks(replication: Replication, sessions: Mapping[str, Session]) -> list[Lack]:
+    lacks = of_master(sessions[MASTER], replication)
+    for name, slave in replication.slaves.items():
+        lacks += of_slave(sessions[name], replication, slave, master=sessions[MASTER])
+    return lacks
+
+
+def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:
+    Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
+
+    async def page(request: Request, visitor: Visitor, chosen: Chosen, problem: str = "", **more: object) -> Response:
+        api = InProcessApi.of(request)
+        found, trouble = await in_thread(lambda: _offers(api))
+        values: dict[str, object] = {"tested": None, "copied": "", "file": None, **more}
+        return show(
+            request, "new.html", visitor, 400 if problem else 200, here="new", chosen=chosen, offered=found,
+            masters=[one for one in found if one.vendor in MASTERS], problem=problem or trouble, **values,
+        )  # fmt: skip
+
+    @app.get("/new/")
+    async def new(request: Request, visitor: Who) -> Response:
+        _administers(visitor)
+        return await page(request, visitor, Chosen())
+
+    @app.post("/new/")
+    async def chosen(request: Request, visitor: Who) -> Response:
+        _administers(visitor)
+        form = await form_of(request)
+        wish = Chosen.of(form)
+        if not from_own_page(request, visitor, form.get("key", [""])[0]):
+            return await page(request, visitor, wish, "This page was too old, or came from elsewhere. Press once more.")
+        try:
+            if form.get("do") != ["write"]:
+                return await page(request, visitor, wish, tested=await in_thread(lambda: examined(wish)))
+            file, text = await in_thread(lambda: proven(wish))
+            if not os.access(file.parent, os.W_OK):
+                return await page(request, visitor, wish, file=file, copied=text)
+            await in_thread(lambda: replication_file.put(file, text))
+        except SluiceError as failure:
+            return await page(request, visitor, wish, str(failure))
+        except OSError as failure:
+            return await page(request, visitor, wish, f"{file} cannot be written: {failure.strerror}.", copied=text)
+        log.info("%s has written %s", visitor.name, file)
+        watch.forget()
+        prefix = str(replication_file.named(wish.name, file.parent)[0])
+        return show(
+            request, "new_done.html", visitor, here="new", prefix=prefix, slaves=[name for name, _ in wish.slaves],
+            file=file, text=text,
+        )  # fmt: skip
+
+
+def _administers(visitor: Visitor) -> None:
+    """Raises 403."""
+    if not visitor.administers:
+        raise HTTPException(403, "A new replication wants the right to change Airflow's connections.")
+
+
+def _offers(api: Api) -> tuple[Iterable[Offered], str]:
+    try:
+        return offered(api), ""
+    except SluiceError as failure:
+        return [], str(failure)
