@@ -1,7 +1,10 @@
 """The data of the monitor in Redis: bounded, and read in one round trip however many slaves there are."""
 
+import pytest
 import redis
 
+from sluice.airflow.pages import databases, known
+from sluice.airflow.pages.databases import Databases
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.history import KEPT, History
@@ -16,6 +19,7 @@ from sluice.model.backlog import Backlog
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.sample import Sample
+from sluice.operate.open_runs import NOT_ASKED
 
 SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
 
@@ -34,10 +38,10 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     lease = Lease(client, SHOP, "a", 10.0)
     lease.acquire()
     try:
-        known = known_pairs.read(client, {SHOP: ["a", "b"], STOCK: []})
+        read = known_pairs.read(client, {SHOP: ["a", "b"], STOCK: []})
     finally:
         lease.release()
-    slave, master = known.slave(SHOP, "a"), known.master(SHOP)
+    slave, master = read.slave(SHOP, "a"), read.master(SHOP)
     assert slave.status == Status(client, SHOP, "a").read()
     assert slave.closures == Gate(client, SHOP, "a").closures()
     assert slave.tables == VerificationLog(client, SHOP, "a").read()
@@ -45,7 +49,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     assert slave.started == LoadStarted(client, SHOP, "a").read() is not None
     assert slave.samples == [Sample(1, 2.5, 3)] and slave.holder is not None
     assert master.items == ItemsState(client, SHOP).read() and master.queue == QueueState(client, SHOP).read()
-    assert known.slave(SHOP, "b").status == {} and known.slave(STOCK, "none").closures == ()
+    assert read.slave(SHOP, "b").status == {} and read.slave(STOCK, "none").closures == ()
 
 
 def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
@@ -60,6 +64,29 @@ def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
 
     client = redis_store.connect(redis_url)
     assert reads(500) <= reads(1) + 40, "3,500 keys, not 3,500 questions"
+
+
+def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    client, asked = redis_store.connect(redis_url), []
+    monkeypatch.setattr(databases.ASKING, "submit", lambda work, pairs: asked.append((work, pairs)))
+    monkeypatch.setattr(known, "PAST_SECONDS", 0.0)
+    for names in (["a"], ["a", *(f"slave{number}" for number in range(known.MANY))]):
+        client.flushdb()
+        watch = known.Watch(Databases(), lambda: NOT_ASKED)
+        watch._known({SHOP: names})
+        Status(client, SHOP, "a").write({"state": "NORMAL"})
+        History(client, SHOP, "a").append(Sample(1, 2.5, 3))
+        VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
+        found = watch._known({SHOP: names}).slave(SHOP, "a")
+        assert found.status["state"] == "NORMAL"
+        assert bool(found.samples) is bool(found.tables) is (len(names) == 1)
+    ((work, pairs),) = asked
+    work(pairs)
+    found = watch._known(pairs).slave(SHOP, "a")
+    assert found.samples == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
 
 
 def test_a_load_is_said_to_be_started_until_that_run_is_over(redis_url: str) -> None:

@@ -103,8 +103,14 @@ class Known:
         return self.slaves.get((prefix, slave), KnownSlave())
 
 
-def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes: int = HOUR) -> Known:
-    """`pairs`: slaves by prefix. `minutes`: samples of each slave. Raises `StoreUnreachable`."""
+def read(
+    client: "redis.Redis",
+    pairs: Mapping[Prefix, Collection[str]],
+    minutes: int = HOUR,
+    before: Known | None = None,
+) -> Known:
+    """`pairs`: slaves by prefix. `minutes`: samples of each slave. `before`: samples and comparisons are taken from
+    there instead, which are most of the content and change once a minute at most. Raises `StoreUnreachable`."""
     with classified(), client.pipeline(transaction=False) as pipe:
         for prefix, slaves in pairs.items():
             pipe.get(ItemsState(client, prefix).key)
@@ -115,10 +121,11 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
                 pipe.get(Status(client, prefix, slave).key)
                 pipe.get(lease.key(prefix, slave))
                 pipe.hgetall(Gate(client, prefix, slave).key)
-                pipe.hgetall(VerificationLog(client, prefix, slave).key)
                 pipe.get(Lacks(client, prefix, slave).key)
-                pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
                 pipe.get(LoadStarted(client, prefix, slave).key)
+                if before is None:
+                    pipe.hgetall(VerificationLog(client, prefix, slave).key)
+                    pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
         answers = iter(pipe.execute())
     masters, known = {}, {}
     for prefix, slaves in pairs.items():
@@ -127,15 +134,21 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
             items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
-            status_text, holder, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
+            status_text, holder, closed, lacking, load = (next(answers) for _ in range(5))
+            if before is None:
+                earlier = KnownSlave(
+                    tables=verification_log.parsed(next(answers)), samples=history.parsed(next(answers))
+                )
+            else:
+                earlier = before.slave(prefix, slave)
             known[prefix, slave] = KnownSlave(
                 status.parsed(status_text),
                 lease.parsed(holder),
                 gate.parsed(closed),
-                verification_log.parsed(seen),
+                earlier.tables,
                 lacks.parsed(lacking),
                 masters[prefix].lacks,
-                history.parsed(samples),
+                earlier.samples,
                 load_started.parsed(load),
             )
     return Known(masters, known)

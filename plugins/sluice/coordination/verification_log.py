@@ -5,6 +5,7 @@ For pages and notices. Redis may lose it: `restore` restores a copy.
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TypedDict, cast
 
 import redis
@@ -82,7 +83,11 @@ class VerificationLog:
 
 def parsed(seen_tables: Mapping[bytes | str, bytes | str]) -> dict[str, LastComparison]:
     """Parses the value in Redis, by table."""
-    return {
-        str(table): json.loads(str(text))
-        for table, text in sorted(seen_tables.items(), key=lambda entry: str(entry[0]))
-    }
+    return {str(table): _entry(str(text)) for table, text in sorted(seen_tables.items(), key=lambda one: str(one[0]))}
+
+
+@lru_cache(maxsize=65_536)
+def _entry(text: str) -> LastComparison:
+    """Nobody changes it: pages read the same ones again and again."""
+    seen: LastComparison = json.loads(text)
+    return seen

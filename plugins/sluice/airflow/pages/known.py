@@ -16,7 +16,7 @@ from pathlib import Path
 from fastapi import HTTPException
 
 from sluice import config
-from sluice.airflow.pages.databases import NO_ANSWER, Answers, Databases, in_thread
+from sluice.airflow.pages.databases import ASKING, NO_ANSWER, Answers, Databases, in_thread
 from sluice.airflow.pages.run_messages import Beside
 from sluice.config import ConfigError, Replication, Survey
 from sluice.coordination import known_pairs, redis_check, redis_store
@@ -30,6 +30,10 @@ FRESH_SECONDS = 1.0
 RUNS, SILENT, PROBE = 2, 5, 10
 """So many times as long what Airflow said is reused, Redis is not asked again after it did not answer, and what Redis
 lets us do is not tried again."""
+MANY = 100
+"""More slaves than these are many: their pages are refreshed less often."""
+PAST_SECONDS = 10.0
+"""How long curves and comparisons of many slaves are reused."""
 ANSWER_SECONDS = 2
 """Time-out of a connection to Redis, and of each answer."""
 
@@ -94,6 +98,8 @@ class Watch:
         self._probed_at = float("-inf")
         self._read_at = float("-inf")
         self._surveyed: tuple[object, Survey] | None = None
+        self._past_read: Known | None = None
+        self._past_at = float("-inf")
         self._pasts: dict[tuple[Prefix, str], Past] = {}
         self._lock = threading.Lock()
 
@@ -137,7 +143,7 @@ class Watch:
         pairs = {one.prefix: list(one.slaves) for one in survey.replications}
         store, warnings, trouble, at = "", tuple[str, ...](), "", now
         try:
-            known = _read(pairs, HOUR)
+            known = self._known(pairs)
             store, warnings = self._probe()
         except SluiceError as failure:
             known, at = (before.known, before.at) if before else (Known(), now)
@@ -151,6 +157,21 @@ class Watch:
             ]
         )
         return Gathered(survey, known, at, trouble, airflow, answers, store, warnings)
+
+    def _known(self, pairs: Mapping[Prefix, list[str]]) -> Known:
+        """What Redis says. Of many slaves, curves and comparisons are those of some seconds ago: they are most of it,
+        and are read beside the page. Raises `SluiceError`."""
+        if self._past_read is None or sum(map(len, pairs.values())) <= MANY:
+            self._past_read, self._past_at = _read(pairs, HOUR), time.monotonic()
+            return self._past_read
+        if time.monotonic() - self._past_at >= PAST_SECONDS:
+            self._past_at = time.monotonic()  # once for all who ask meanwhile
+            ASKING.submit(self._read_past, pairs)
+        return _read(pairs, HOUR, self._past_read)
+
+    def _read_past(self, pairs: Mapping[Prefix, list[str]]) -> None:
+        with suppress(SluiceError):
+            self._past_read = _read(pairs, HOUR)
 
     def _airflow_now(self) -> Airflow:
         """What Airflow says; if it cannot be asked: what it said before, with the reason."""
@@ -179,9 +200,9 @@ class Watch:
         return self._surveyed[1]
 
 
-def _read(pairs: Mapping[Prefix, list[str]], minutes: int) -> Known:
+def _read(pairs: Mapping[Prefix, list[str]], minutes: int, before: Known | None = None) -> Known:
     with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
-        return known_pairs.read(client, pairs, minutes)
+        return known_pairs.read(client, pairs, minutes, before)
 
 
 def _past(prefix: Prefix, slave: str, minutes: int) -> Past:

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from sluice.airflow.pages import as_data, feeding, hidden, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
-from sluice.airflow.pages.known import Gathered, Watch
+from sluice.airflow.pages.known import MANY, Gathered, Watch
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import state_of
@@ -20,8 +20,8 @@ from sluice.coordination.known_pairs import KnownSlave
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 
-MANY, MANY_POLL_SECONDS = 100, 10
-"""A page with more slaves than `MANY` refreshes less often."""
+MANY_POLL_SECONDS = 10
+"""How often a page of many slaves refreshes itself."""
 ATTENTION_SHOWN = 8
 
 

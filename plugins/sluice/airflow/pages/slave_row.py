@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from sluice.airflow.pages.message import Level, Message, clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
@@ -396,6 +397,7 @@ def level_of(value: float, warning: float, critical: float) -> Level:
     return Level.CRITICAL if value >= critical else Level.WARNING if value >= warning else Level.OK
 
 
+@lru_cache(maxsize=65_536)
 def moment(text: object) -> datetime | None:
     """Reads an ISO 8601 time with a time zone; None for anything else."""
     try:
