@@ -42,7 +42,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.connection import connect as connect_slave
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from workload import mixes
 from workload.mixes import Mix
 
@@ -213,7 +213,7 @@ class OnMariaDB(Ours):
         return CheckpointStore(self.session, PREFIX, "", SLAVE)
 
     def await_current(self) -> None:
-        now = position.take(self.master, PREFIX, DEFAULT_SCHEMA)
+        now = PostgresQueue(self.master, PREFIX, DEFAULT_SCHEMA).take()
 
         def current() -> bool:
             found = self.on_slave.read()

@@ -25,7 +25,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from spark_jobs import apply_query
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
@@ -73,8 +73,8 @@ def begin(store: CheckpointStore, master: PostgresSession) -> None:
     store.ensure()
     store.move(SlaveState.INITIAL)
     store.move(SlaveState.TRANSITION)
-    now = position.take(master, PREFIX, DEFAULT_SCHEMA)
-    position.secure(master, PREFIX, DEFAULT_SCHEMA, now)
+    now = PostgresQueue(master, PREFIX, DEFAULT_SCHEMA).take()
+    PostgresQueue(master, PREFIX, DEFAULT_SCHEMA).secure(now)
     store.start_at(now)
     store.move(SlaveState.NORMAL)
 
@@ -176,7 +176,7 @@ class Ours(Side):
         self.gate.open(ADMIN)
 
     def await_current(self) -> None:
-        now = position.take(self.master, PREFIX, DEFAULT_SCHEMA)
+        now = PostgresQueue(self.master, PREFIX, DEFAULT_SCHEMA).take()
 
         def current() -> bool:
             found = self.checkpoints.read()

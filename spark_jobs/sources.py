@@ -294,8 +294,8 @@ class TableReader(DataSourceReader):
             if position is None and self._feed:
                 position = change_read.begun(master, session, self._feed, str(self._table))
             if position is None:
-                position = master.queue.take(session, master.prefix, master.schema)
-                master.queue.secure(session, master.prefix, master.schema, position)
+                position = master.queue(session).take()
+                master.queue(session).secure(position)
             self._read = table_rows.plan(master, session, self._table, position, self._rows)
         return [InputPartition((self._read, number)) for number in range(self._read.partitions)]
 
@@ -324,8 +324,8 @@ class ChangeSource(_CarriesLibrary, _Source):
             if begin is None:
                 raise OptionWrong("option from is missing: the position after which changes are read, or option feed.")
             if end is None:
-                end = master.queue.take(session, master.prefix, master.schema, begin)
-                master.queue.secure(session, master.prefix, master.schema, end)
+                end = master.queue(session).take(begin)
+                master.queue(session).secure(end)
         change_read.expect_ordered(begin, end)
         return ChangeReader(self._read(), change_read.spans(begin, end))
 
@@ -395,14 +395,12 @@ class ChangeStream(_CarriesLibrary, DataSourceStreamReader, SupportsTriggerAvail
         master, begin = self._read.master, _of_offset(start)
         with master.session() as session:
             change_read.expect_held(master, session, begin)
-            now = master.queue.take(session, master.prefix, master.schema, begin)
-            with master.queue.Reader(
-                master.info, master.prefix, master.schema, application=master.application
-            ) as reader:
+            now = master.queue(session).take(begin)
+            with master.reader() as reader:
                 changes = reader.survey(Window(begin, now), limit=1).changes
             if changes:
                 # A crash of the master must not undo what a sink has.
-                master.queue.secure(session, master.prefix, master.schema, now)
+                master.queue(session).secure(now)
         offset = _offset(now) if changes else start
         if self._up_to_now:
             self._last = offset
@@ -422,7 +420,7 @@ class ChangeStream(_CarriesLibrary, DataSourceStreamReader, SupportsTriggerAvail
     def _note(self, session: Session, position: Position) -> None:
         master = self._read.master
         read = FeedPosition(self._feed, self._table, position)
-        master.queue.note_feed(session, master.prefix, master.schema, read)
+        master.queue(session).note_feed(read)
 
 
 def _offset(position: Position) -> dict[str, str]:

@@ -29,7 +29,7 @@ IMPORTED = (
 PARTS: tuple[Callable[[Vendor], object], ...] = (
     lambda vendor: vendor.sessions,
     lambda vendor: vendor.images,
-    lambda vendor: vendor.changes,
+    lambda vendor: vendor.queue,
     lambda vendor: vendor.rows,
     lambda vendor: vendor.applying,
     lambda vendor: vendor.load_target,

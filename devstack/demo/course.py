@@ -34,7 +34,7 @@ from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.operate.api import APPLY, UPDATE
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 
 POLL = 0.1
 
@@ -283,7 +283,7 @@ class Course:
         """Raises Sluice's errors and psycopg's."""
         info = self.stack.master.info(DATABASE)
         with connect(info, application=f"{APPLICATION} position", autocommit=True) as connection:
-            return position.take(connection, Prefix(PREFIX), SCHEMA)
+            return PostgresQueue(connection, Prefix(PREFIX), SCHEMA).take()
 
     def _administer(self) -> None:
         """Makes the event triggers as soon as the replication is installed; only a superuser can."""

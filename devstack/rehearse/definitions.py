@@ -20,8 +20,9 @@ from sluice.configuration.resolve import own_tables
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.vendors.postgres import accounts, catalog
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.source.resources import PostgresCapture
 
 LOCK_TIMEOUT = "5s"
 """How long reading definitions may wait for a lock of the master."""
@@ -146,7 +147,7 @@ def _leave(server: PostgresServer, master: "psycopg.Connection[tuple[object, ...
             if own.name.endswith("tables"):
                 _copy_list(master, copy, own)
                 prefix = Prefix(own.name.removesuffix("tables"))
-                accounts.remove_event_triggers(copy, prefix, own.schema)
+                PostgresCapture(copy, prefix, own.schema).remove_event_triggers()
                 uninstall(copy, prefix, own.schema)
 
 

@@ -27,9 +27,10 @@ from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import ALL_READY, TableStates
 from sluice.pair import Pair
-from sluice.vendors.postgres import accounts, catalog
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.resources import PostgresCapture
 from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import TableFinding
@@ -74,10 +75,11 @@ class Replica:
         self.slave = stack.enter_context(reach(self.pair.slave_info, APPLICATION))
         store = redis_store.connect(self.redis_url)
         resources.install(self.master, prefix, schema)
-        if self.notified and not accounts.has_event_triggers(self.master, prefix, schema):
-            accounts.event_triggers(self.master, prefix, schema)
+        capture = PostgresCapture(self.master, prefix, schema)
+        if self.notified and not capture.has_event_triggers():
+            capture.make_event_triggers()
         if not self.notified:
-            accounts.remove_event_triggers(self.master, prefix, schema)
+            capture.remove_event_triggers()
         reconcile.reconcile(self.master, prefix, schema, replication.resolve(catalog.tables(self.master)))
         wildcards.note(self.master, replication)
         update = Update.named(self.pair, "rehearsal")
@@ -135,7 +137,7 @@ class Replica:
         it in that time or its apply has ended."""
         begun = time.monotonic()
         prefix, schema = self.pair.prefix, self.pair.replication.master.schema
-        now = position.take(self.master, prefix, schema)
+        now = PostgresQueue(self.master, prefix, schema).take()
         while time.monotonic() < begun + seconds and self.failure is None:
             found = self._checkpoints.read()
             if found is not None and found.position is not None and found.position.covers_all_of(now):

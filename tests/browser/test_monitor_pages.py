@@ -15,12 +15,12 @@ from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.verification_log import VerificationLog
 from sluice.database.broadcasts import Query
-from sluice.database.registry import vendor_of
 from sluice.model.broadcast import Answer
 from sluice.model.connection import ConnectionInfo
 from sluice.operate.actions import ACTIONS, Scope
 from sluice.operate.broadcast import ask, read
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source.broadcasts import PostgresBroadcasts
 from tests.airflow_connections import connect_airflow
 from tests.airflow_home import ROOT
 from tests.browser import axe
@@ -130,7 +130,7 @@ def test_queries_show_each_answer_and_hide_values_from_readers(
 ) -> None:
     info = database()
     connect_airflow(monkeypatch, "shop_master", info)
-    replication, broadcasts = config.load("SHOP_"), vendor_of("postgres").broadcasts
+    replication = config.load("SHOP_")
     with connect(info, application="test", autocommit=True) as master:
         resources.install(master, SHOP, replication.master.schema)
         query = ask(replication, info, Query("SELECT 4711 AS n", "olga"))
@@ -138,7 +138,7 @@ def test_queries_show_each_answer_and_hide_values_from_readers(
         assert same
         other = Answer.of(("n",), [("4712",)], 10)
         for slave, answer in {"oslo": same, "tokyo": other, "lima": Answer(error="<timeout> after 10 s")}.items():
-            broadcasts.answer(master, SHOP, replication.master.schema, query, slave, answer)
+            PostgresBroadcasts(master, SHOP, replication.master.schema).answer(query, slave, answer)
     address = f"{monitor.url}/sluice/masters/SHOP_/queries/"
     for who, visible in (("olga", True), ("anna", False)):
         page = monitor.page(browser, who)

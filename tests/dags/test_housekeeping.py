@@ -29,7 +29,7 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
@@ -56,8 +56,8 @@ class World:
         for state in path:
             store.move(state)
         if applied:
-            now = position.take(self.master, DEMO, "sluice")
-            position.secure(self.master, DEMO, "sluice", now)
+            now = PostgresQueue(self.master, DEMO, "sluice").take()
+            PostgresQueue(self.master, DEMO, "sluice").secure(now)
             store.start_at(now)
 
     def left(self) -> int:
@@ -227,7 +227,7 @@ def test_a_slave_that_answers_is_dropped_at_once(
     assert run(purge_items) == "0 changes purged", "there is no limit"
     limited(limit)
     if "age" in limit:
-        old = replace(position.take(world.master, DEMO, "sluice"), time="2020-01-01T00:00:00.000000Z")
+        old = replace(PostgresQueue(world.master, DEMO, "sluice").take(), time="2020-01-01T00:00:00.000000Z")
         store = CheckpointStore(world.slaves["a"], DEMO, "sluice", "a")
         before = store.read()
         assert before is not None and before.position is not None
@@ -249,7 +249,7 @@ def test_without_a_configured_limit_the_room_on_the_master_gives_one(
     monkeypatch.setattr(items_limit, "SHARE", 1e-12)
     monkeypatch.setattr(items_limit, "LEAST", 1)
     if not readable:
-        monkeypatch.setattr("sluice.vendors.postgres.source.purge._free", lambda *_: None)
+        monkeypatch.setattr("sluice.vendors.postgres.source.queue.PostgresQueue._free", lambda *_: None)
     limited("{unlimited: true}")
     assert run(purge_items) == "0 changes purged", "somebody wants it so"
     limited("{}")

@@ -11,7 +11,7 @@ from sluice import sql_files
 from sluice.model.names import Prefix
 from sluice.model.window import Window
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition, trans_key_of
-from sluice.vendors.oracle.source.queue import Condition, listed
+from sluice.vendors.oracle.source.reader import Condition, listed
 
 TRANSACTIONS = [1, 2, 12, 1 << 48, (1 << 48) + 1]
 KEYS = range(1, 13)

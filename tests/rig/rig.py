@@ -44,7 +44,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.tables_registry import Registry
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
@@ -321,12 +321,12 @@ class Rig:
 
     def now(self) -> Position:
         """The master's current position."""
-        return position.take(self.master, self.pair.prefix, self.replication.master.schema)
+        return PostgresQueue(self.master, self.pair.prefix, self.replication.master.schema).take()
 
     def seen_now(self) -> Position:
         """As `now`, for a checkpoint: the master has a record of it."""
         now = self.now()
-        position.secure(self.master, self.pair.prefix, self.replication.master.schema, now)
+        PostgresQueue(self.master, self.pair.prefix, self.replication.master.schema).secure(now)
         return now
 
     def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
@@ -364,7 +364,7 @@ class Rig:
         """Sets the checkpoint to `to`; the rows are not changed."""
         assert to is not None
         if isinstance(to, SnapshotPosition):
-            position.secure(self.master, self.pair.prefix, self.replication.master.schema, to)
+            PostgresQueue(self.master, self.pair.prefix, self.replication.master.schema).secure(to)
         with self.slave.transaction():
             self.checkpoints.start_at(to)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres.source import schema_diff
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.sql.master import Master
 
 pytestmark = pytest.mark.releases
@@ -63,7 +63,7 @@ def told(database: Callable[..., ConnectionInfo]) -> Master:
 
 
 def digest(master: Master) -> str:
-    return schema_diff.digest(master.connection, master.prefix, master.schema)
+    return PostgresQueue(master.connection, master.prefix, master.schema).definitions_digest()
 
 
 def test_it_changes_with_reported_definitions_and_with_nothing_else(told: Master) -> None:

@@ -5,7 +5,7 @@ import pytest
 from sluice import sql_files
 from sluice.model import table_definition
 from sluice.model.names import Prefix
-from sluice.vendors.postgres.source import schema_diff
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.sql.master import ORDERS, Master
 
 TAKEN_ALONG = {
@@ -75,12 +75,12 @@ def test_ddl_of_other_tables_queues_nothing(any_master: Master) -> None:
 def test_the_apply_knows_whether_event_triggers_report_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
     master = Master(database(), schema=schema)
     master.sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-    assert not schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema), "nothing is installed"
+    assert not PostgresQueue(master.connection, Prefix("DEMO_"), schema).has_event_triggers(), "nothing is installed"
     master.install()
-    assert schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema)
+    assert PostgresQueue(master.connection, Prefix("DEMO_"), schema).has_event_triggers()
     ((name,), *_) = master.rows("SELECT evtname FROM pg_event_trigger")
     master.sql(f"ALTER EVENT TRIGGER {name} DISABLE")
-    assert not schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema)
+    assert not PostgresQueue(master.connection, Prefix("DEMO_"), schema).has_event_triggers()
 
 
 def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled(master: Master) -> None:

@@ -17,7 +17,7 @@ from sluice.model.names import Prefix
 from sluice.model.server_identity import FailOverUnproven, MasterReplaced
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.standby import servers, standby_of
 
 PREFIX = Prefix("DEMO_")
@@ -59,12 +59,12 @@ def commit(server: PostgresServer) -> SnapshotPosition:
     """Commits a transaction; returns a position that covers it, as a checkpoint keeps it."""
     with session(server) as connection:
         connection.execute("INSERT INTO public.t VALUES (1)")
-        return SnapshotPosition.parse(position.take(connection, PREFIX, "public").text())
+        return SnapshotPosition.parse(PostgresQueue(connection, PREFIX, "public").take().text())
 
 
 def take(server: PostgresServer, previous: SnapshotPosition, role: str | None = None) -> SnapshotPosition:
     with session(server, role) as connection:
-        return position.take(connection, PREFIX, "public", previous)
+        return PostgresQueue(connection, PREFIX, "public").take(previous)
 
 
 def await_replay(standby: PostgresServer, seen: SnapshotPosition) -> None:
@@ -137,7 +137,7 @@ def test_a_standby_that_lost_commits_is_noticed(
 def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[..., Any]) -> None:
     with connect(database(), application="test", autocommit=True) as other:
         resources.install(other, PREFIX, "public")
-        seen = SnapshotPosition.parse(position.take(other, PREFIX, "public").text())
+        seen = SnapshotPosition.parse(PostgresQueue(other, PREFIX, "public").take().text())
     with pytest.raises(MasterReplaced, match="another database cluster"):
         take(master, seen)
 

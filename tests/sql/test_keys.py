@@ -16,8 +16,8 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.source.queue import Reader
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.reader import PostgresReader
 from tests.sql.master import Master, wanted
 
 ROOM = 1 << 54
@@ -134,19 +134,19 @@ def test_an_older_installation_is_upgraded_under_way_and_every_change_comes_once
     older = master.last_key()
     assert older < 1000
     with connection.connect(master.info, application="apply", autocommit=True) as link:
-        former = position.take(link, Prefix("DEMO_"), "public")
+        former = PostgresQueue(link, Prefix("DEMO_"), "public").take()
     seen: list[tuple[int, int]] = []
     ended = threading.Event()
 
     def read() -> None:
         with (
             connection.connect(master.info, application="apply", autocommit=True) as link,
-            Reader(master.info, Prefix("DEMO_"), "public") as reader,
+            PostgresReader(master.info, Prefix("DEMO_"), "public") as reader,
         ):
             begin, last = former, False
             while not last:
                 last = ended.is_set()
-                end = position.take(link, Prefix("DEMO_"), "public", begin)
+                end = PostgresQueue(link, Prefix("DEMO_"), "public").take(begin)
                 items = reader.items(Window(begin, end))
                 seen.extend(zip(items["repl_key"].to_pylist(), items["trans_key"].to_pylist(), strict=True))
                 begin = end

@@ -25,7 +25,7 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.failover import FailoverStore
 from sluice.vendors.postgres.own_schema import InstalledElsewhere, NotOwned, OwnSchema, SchemaUnsafe
-from sluice.vendors.postgres.source import resources
+from sluice.vendors.postgres.source.resources import PostgresCapture
 
 Connection = psycopg.Connection[Any]
 
@@ -267,7 +267,7 @@ def test_a_schema_in_which_others_may_create_is_refused_and_the_statement_closes
         assert lack.statement
         ground.admin.execute(lack.statement.encode())
         with connect(ground.info, application="test") as connection:
-            assert own_schema.lacks(connection, resources.own(PREFIX, SCHEMA)) == [], opening
+            assert own_schema.lacks(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == [], opening
     assert ground.install().changed
     ground.configure()
 
@@ -305,7 +305,7 @@ def test_the_schema_is_made_where_the_account_may_and_asked_for_where_not(ground
     ).fetchone()
     assert row == (ground.info.user, False)
     with connect(ground.info, application="test") as connection:
-        assert own_schema.lacks(connection, resources.own(PREFIX, SCHEMA)) == []
+        assert own_schema.lacks(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == []
         assert own_schema.lacks(connection, OwnSchema.of_slave(PREFIX, SCHEMA, "dr1")) == []
 
 

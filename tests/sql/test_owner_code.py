@@ -14,6 +14,7 @@ from sluice.vendors.postgres import digester, row_selection, row_source, session
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.owner_code import OwnerCode
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.sql.intruder import RUNS_TEXT, Intruder, intruding
 from tests.sql.master import wanted
 
@@ -193,7 +194,7 @@ def test_a_table_that_may_not_be_captured_is_told_and_the_others_are_captured(
 
 
 def _block(session: PostgresSession, shape: TableShape) -> None:
-    with row_source.reading(session, shape, Prefix("DEMO_"), "sluice") as block:
+    with PostgresQueue(session, Prefix("DEMO_"), "sluice").reading(shape) as block:
         session.execute(row_source.key_order(session, block.shape).select(shape.columns, None, None).encode())
 
 

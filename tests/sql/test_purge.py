@@ -13,7 +13,8 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import position, purge
+from sluice.vendors.postgres.source import queue
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.sql.master import Master
 
 pytestmark = pytest.mark.releases
@@ -31,7 +32,7 @@ PREFIX = Prefix("DEMO_")
 
 def now(master: Master) -> SnapshotPosition:
     with connect(master.info, application="test", autocommit=True) as connection:
-        return position.take(connection, master.prefix, master.schema)
+        return PostgresQueue(connection, master.prefix, master.schema).take()
 
 
 def test_a_purge_without_positions_is_refused(orders: Master) -> None:
@@ -42,11 +43,11 @@ def test_a_purge_without_positions_is_refused(orders: Master) -> None:
 
 
 def test_the_last_lines_of_debug_table_stay(orders: Master, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purge, "DEBUG_LINES", 3)
+    monkeypatch.setattr(queue, "DEBUG_LINES", 3)
     for lines in (2, 9):
         orders.sql(f"SELECT demo_debug('line ' || g) FROM generate_series(1, {lines}) g")
         with connect(orders.info, application="test", autocommit=True) as connection:
-            purge.purge(connection, orders.prefix, orders.schema, [now(orders)])
+            PostgresQueue(connection, orders.prefix, orders.schema).purge([now(orders)])
         left = [line for (line,) in orders.rows("SELECT line FROM demo_debug_table ORDER BY repl_key")]
         assert left == (["line 1", "line 2"] if lines == 2 else ["line 7", "line 8", "line 9"])
 
@@ -74,7 +75,7 @@ def test_free_space_is_told_to_those_who_may_run_programs_and_the_database_bound
     for info, readable in ((database(), True), (database(role=True), False)):
         with connect(info, application="test", autocommit=True) as master:
             resources.install(master, PREFIX, "sluice")
-            room = purge.room(master, PREFIX, "sluice")
+            room = PostgresQueue(master, PREFIX, "sluice").room()
         free = shutil.disk_usage(postgres.data).free
         assert 0 < room.items < room.database
         assert (room.free is not None) == readable
@@ -90,8 +91,8 @@ def test_records_of_former_sessions_are_deleted_when_they_are_old_and_many(order
         "INSERT INTO demo_info VALUES ('run other', '1 700 16400 1000 another reader')",
     )
     with connect(orders.info, application="test", autocommit=True) as connection:
-        seen = position.take(connection, orders.prefix, orders.schema)
-        position.secure(connection, orders.prefix, orders.schema, seen)
-        position.expect_continued(connection, orders.prefix, orders.schema, [seen])
+        seen = PostgresQueue(connection, orders.prefix, orders.schema).take()
+        PostgresQueue(connection, orders.prefix, orders.schema).secure(seen)
+        PostgresQueue(connection, orders.prefix, orders.schema).expect_continued([seen])
     assert orders.value("SELECT count(*) FROM demo_info WHERE starts_with(name, 'run ')") == 602
     assert orders.value("SELECT count(*) FROM demo_info WHERE name = 'run other'") == 1

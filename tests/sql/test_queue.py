@@ -14,8 +14,8 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.window import Window
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.source.queue import Reader
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.reader import PostgresReader
 
 pytestmark = pytest.mark.releases
 
@@ -41,7 +41,7 @@ def put(link: Any, *rows: tuple[str, str | None, str]) -> None:
 
 
 def take(link: Any, previous: Position | None = None) -> Position:
-    return position.take(link, PREFIX, "public", previous)
+    return PostgresQueue(link, PREFIX, "public").take(previous)
 
 
 def test_a_late_commit_comes_in_the_window_that_sees_it_and_in_no_other(master: ConnectionInfo) -> None:
@@ -53,7 +53,7 @@ def test_a_late_commit_comes_in_the_window_that_sees_it_and_in_no_other(master: 
         first = take(link, start)
         late.commit()
         second = take(link, first)
-        with Reader(master, PREFIX, "public") as reader:
+        with PostgresReader(master, PREFIX, "public") as reader:
             assert reader.items(Window(start, first)).column("guid").to_pylist() == ["2"]
             assert reader.items(Window(first, second)).column("guid").to_pylist() == ["1"]
             assert reader.items(Window(start, second)).column("guid").to_pylist() == ["1", "2"]
@@ -67,7 +67,7 @@ def test_shares_are_disjoint_and_leave_key_changes_to_the_driver(master: Connect
             put(link, ("t", str(number), "INSERT"), ("t", str(number), "UPDATE"), ("keyless", "", "INSERT"))
         put(link, ("t", None, "UPDATE"), ("t", "O'\\x", "DELETE"), ("t", None, "TRUNCATE"))
         end = take(link, start)
-    with Reader(master, PREFIX, "public") as reader:
+    with PostgresReader(master, PREFIX, "public") as reader:
         shares = [reader.items(Window(start, end), share=Share(number, 3)).to_pylist() for number in range(3)]
         seen = [(row["table"], row["guid"], row["action"]) for share in shares for row in share]
         assert len(seen) == 151
@@ -98,7 +98,7 @@ def test_old_content_travels_only_where_it_is_needed(master: ConnectionInfo) -> 
             ("t", "1", "DELETE"),
         )
         end = take(link, start)
-    with Reader(master, PREFIX, "public") as reader:
+    with PostgresReader(master, PREFIX, "public") as reader:
         assert reader.items(Window(start, end)).column("oldcontent").to_pylist() == [None, None, "old", "old", "old"]
         assert reader.items(Window(start, end), images=True).column("oldcontent").to_pylist() == ["old"] * 5
 
@@ -108,7 +108,7 @@ def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInf
         start = take(link)
         put(link, ("t", "1", "INSERT"), ("t", None, "UPDATE"), ("t", None, "TRUNCATE"), ("t", "2", "INSERT"))
         end = take(link, start)
-    with Reader(master, PREFIX, "public") as reader:
+    with PostgresReader(master, PREFIX, "public") as reader:
         whole = reader.survey(Window(start, end))
         *_, truncation, last = reader.items(Window(start, end)).to_pylist()
         assert (whole.changes, whole.last, whole.key_changes) == (4, last["repl_key"], 1)
@@ -136,7 +136,7 @@ def test_a_slice_ends_before_its_contents_outgrow_the_memory(master: ConnectionI
         )
         put(link, ("t", "y", "INSERT"))
         end = take(link, start)
-    with Reader(master, PREFIX, "public") as reader:
+    with PostgresReader(master, PREFIX, "public") as reader:
         counts, above, more = [], 0, True
         while more:
             found = reader.survey(Window(start, end, above), max_bytes=48)
@@ -150,7 +150,7 @@ def test_a_reader_connects_anew_after_an_outage(master: ConnectionInfo) -> None:
         start = take(link)
         put(link, ("t", "1", "INSERT"))
         end = take(link, start)
-        with Reader(master, PREFIX, "public", application="the reader") as reader:
+        with PostgresReader(master, PREFIX, "public", application="the reader") as reader:
             assert reader.items(Window(start, end)).num_rows == 1
             link.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'the reader'")
             with pytest.raises(DatabaseUnreachable):

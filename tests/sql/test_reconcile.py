@@ -14,7 +14,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.joining import Rows
 from sluice.model.names import LONGEST_TRIGGER, TableName
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import joining_tables, position
+from sluice.vendors.postgres.source.queue import COUNTED, PostgresQueue
 from tests.sql.master import Master, wanted
 from tests.waiting import until
 
@@ -218,20 +218,20 @@ def test_a_joining_table_is_known_until_a_position_has_seen_it(master: Master) -
                "PARTITION BY RANGE (id)", "CREATE TABLE p PARTITION OF parted FOR VALUES FROM (1) TO (9)",
                "INSERT INTO parted VALUES (1)")  # fmt: skip
     with connect(master.info, application="test", autocommit=True) as connection:
-        before = position.take(connection, master.prefix, master.schema)
+        before = PostgresQueue(connection, master.prefix, master.schema).take()
         master.register("filled", "empty", "parted")
-        after = position.take(connection, master.prefix, master.schema, before)
-        found = joining_tables.pending(connection, master.prefix, master.schema, before)
+        after = PostgresQueue(connection, master.prefix, master.schema).take(before)
+        found = PostgresQueue(connection, master.prefix, master.schema).joining(before)
         assert {table.name: complete for table, complete in found.items()} == {
             "filled": False,
             "empty": True,
             "parted": False,
         }
-        assert joining_tables.pending(connection, master.prefix, master.schema, after) == {}
+        assert PostgresQueue(connection, master.prefix, master.schema).joining(after) == {}
 
 
 def test_rows_are_counted_where_they_are_few_and_estimated_where_they_are_many(master: Master) -> None:
-    most = joining_tables.COUNTED
+    most = COUNTED
     master.sql(
         f"CREATE TABLE few AS SELECT generate_series(1, {most})",
         f"CREATE TABLE many AS SELECT generate_series(1, {2 * most})",
@@ -240,7 +240,7 @@ def test_rows_are_counted_where_they_are_few_and_estimated_where_they_are_many(m
     )
     names = [TableName("public", name) for name in ("few", "many", "never_analysed")]
     with connect(master.info, application="test", autocommit=True) as connection:
-        found = joining_tables.rows(connection, names)
+        found = PostgresQueue(connection, master.prefix, master.schema).row_counts(names)
     assert [found[name] for name in names] == [Rows(most, True), Rows(2 * most, False), Rows(most + 1, False)]
 
 

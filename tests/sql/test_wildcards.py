@@ -15,7 +15,8 @@ from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source.wildcards import note_wildcards, regular_expression
+from sluice.vendors.postgres.source.resources import PostgresCapture
+from sluice.vendors.postgres.source.wildcards import regular_expression
 from tests.examples import examples
 from tests.sql.master import ORDERS, Master
 
@@ -38,7 +39,7 @@ def watched(master: Master) -> Master:
 
 def note(master: Master, lines: list[Line], *, keyed: bool = False) -> None:
     with connect(master.info, application="test", autocommit=True) as connection:
-        note_wildcards(connection, master.prefix, master.schema, lines, keyed=keyed)
+        PostgresCapture(connection, master.prefix, master.schema).note_wildcards(lines, keyed=keyed)
 
 
 def registered(master: Master) -> dict[str, str]:

@@ -14,8 +14,8 @@ from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.window import Window
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.source.queue import Reader
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.reader import PostgresReader
 
 PREFIX = Prefix("DEMO_")
 MOST = 10
@@ -43,17 +43,17 @@ class Changes:
         """`pattern`: a character for each REPL_KEY, `x` for a change of the window, any other for none. `ready`:
         whether there are executors."""
         with connection.connect(master, application="a", autocommit=True) as link:
-            self.start = position.take(link, PREFIX, "public")
+            self.start = PostgresQueue(link, PREFIX, "public").take()
             for number, mark in enumerate(pattern):
                 link.execute(
                     "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content) "
                     "VALUES ('t', %s, 'INSERT', 'public', 'new')" if mark == "x" else DRAW,
                     [str(number) if mark == "x" else 300],
                 )  # fmt: skip
-            self.end: Position = position.take(link, PREFIX, "public", self.start)
+            self.end: Position = PostgresQueue(link, PREFIX, "public").take(self.start)
         options = SimpleNamespace(stage_above=stage_above)
         pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master, most_changes=MOST)
-        self.reader = Reader(master, PREFIX, "public")
+        self.reader = PostgresReader(master, PREFIX, "public")
         links: Any = SimpleNamespace(pair=pair, reader=self.reader)
 
         def are_ready() -> bool:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.database.items import ITEMS, unordered
-from sluice.vendors.postgres.source.queue import taken_over
+from sluice.vendors.postgres.source.reader import taken_over
 
 KEYS = [1, 2**32 - 1, 2**32, 2**62, 7]
 

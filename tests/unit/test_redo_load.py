@@ -33,7 +33,7 @@ from sluice.vendors.stream.redo.key_order import locate
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import Recorded
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import StreamQueue
 from tests.examples import examples
 from tests.unit.redo_output import (
     ONE,
@@ -72,8 +72,8 @@ class Model:
         self.blocks = [Block(T, at, lo, hi) for at, (lo, hi) in enumerate(pairwise(bounds))]
         self.reading: dict[int, tuple[Position, Rows]] = {}
         self.merge()
-        self.changes, self.session = StreamChanges(), StreamSession(self.stream)
-        self.at: Position = self.changes.take(self.session, PREFIX, "")
+        self.queue = StreamQueue(StreamSession(self.stream), PREFIX, "")
+        self.at: Position = self.queue.take()
         self.recorded = Recorded(self.stream)
 
     @property
@@ -148,7 +148,7 @@ class Model:
 
     def apply(self) -> None:
         """Runs a turn; it has no effect if a change waits for a block, or the apply is killed."""
-        end = self.changes.window_end(self.session, PREFIX, "", self.at, self.random.randint(1, 30))
+        end = self.queue.window_end(self.at, self.random.randint(1, 30))
         slave = dict(self.slave)
         for transaction_number, repl_key, key, text in self.events(Window(self.at, end)):
             block = self.block_of(key)
@@ -187,7 +187,7 @@ class Model:
         self.merge()
         while any(block.state is not BlockState.STORED for block in self.blocks):
             self.load()
-        end = self.changes.take(self.session, PREFIX, "")
+        end = self.queue.take()
         while self.at != end:
             self.apply()
         assert all(block.settled(self.at) for block in self.blocks), "the slave is NORMAL"
@@ -239,7 +239,7 @@ def test_a_block_is_read_as_of_the_scn_up_to_which_the_stream_has_all(tmp_path: 
 
 
 def stream_of(root: Path) -> str:
-    return StreamChanges().take(StreamSession(root / "stream"), PREFIX, "").stream
+    return StreamQueue(StreamSession(root / "stream"), PREFIX, "").take().stream
 
 
 def test_rows_of_another_incarnation_are_not_read(tmp_path: Path) -> None:

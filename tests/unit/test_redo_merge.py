@@ -25,7 +25,7 @@ from sluice.vendors.stream.redo.errors import (
 from sluice.vendors.stream.redo.merge import ThreadId
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import StreamQueue
 from tests.examples import examples
 from tests.unit.redo_output import (
     BEGAN,
@@ -422,12 +422,12 @@ def test_a_lost_log_ends_the_stream_until_it_is_there_again(tmp_path: Path) -> N
         assert merger(root, stream).merge_once() == 1
         assert keys(stream) == ["1", "2"], "what is before it is there, and nothing of what may come behind it"
         session = StreamSession(stream)
-        end = StreamChanges().take(session, PREFIX, "")
+        end = StreamQueue(session, PREFIX, "").take()
         with pytest.raises(ChangesLost, match="log 2 of thread 1 is deleted"):
-            StreamChanges().take(session, PREFIX, "", end)
+            StreamQueue(session, PREFIX, "").take(end)
     (made / "lost").unlink()
     assert merger(root, stream).merge_once() == 1
-    StreamChanges().take(StreamSession(stream), PREFIX, "", end)
+    StreamQueue(StreamSession(stream), PREFIX, "").take(end)
     write(made, [*transaction(200, "1.2.1", [insert(0, 3)]), checkpoint(400)])
     assert merger(root, stream).merge_once() == 0
     assert keys(stream) == ["1", "2", "3", "4"]

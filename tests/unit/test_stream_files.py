@@ -23,12 +23,12 @@ from sluice.vendors.stream.lines import Change, Commit, Header, write
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import StreamQueue
 from sluice.vendors.stream.writer import NotRecordable, RecorderRuns, Writer
 from tests.examples import examples
 from tests.unit.streams import STREAM, TABLE, TIME, at, defined, delete, insert, recorded, update, window
 
-CHANGES, PREFIX = StreamChanges(), Prefix("REC_")
+PREFIX = Prefix("REC_")
 
 
 def keys(reader: ChangeReader, begins: int, ends: int, above: int = 0, up_to: int | None = None) -> list[int]:
@@ -36,7 +36,7 @@ def keys(reader: ChangeReader, begins: int, ends: int, above: int = 0, up_to: in
 
 
 def end(folder: Path, previous: StreamPosition | None = None) -> StreamPosition:
-    return CHANGES.take(StreamSession(folder), PREFIX, "", previous)
+    return StreamQueue(StreamSession(folder), PREFIX, "").take(previous)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(20))
@@ -53,7 +53,7 @@ def test_any_window_holds_its_changes_once_and_in_order(
     for _ in range(4):
         begins = data.draw(st.sampled_from(commits))
         most = data.draw(st.integers(1, 20))
-        target = StreamPosition.of(CHANGES.window_end(session, PREFIX, "", at(begins), most))
+        target = StreamPosition.of(StreamQueue(session, PREFIX, "").window_end(at(begins), most))
         assert target.commit in commits
         assert target.commit > begins or begins == commits[-1]
         whole = list(range(begins + 1, target.commit + 1))
@@ -131,14 +131,14 @@ def test_a_file_grows_while_it_is_read(tmp_path: Path) -> None:
     session, reader = StreamSession(folder), Reader(folder)
     more = write(insert("b")) + write(insert("c")) + write(Commit(3, TIME))
     for byte in (more[number : number + 1] for number in range(len(more))):
-        assert CHANGES.take(session, PREFIX, "") == at(1)
+        assert StreamQueue(session, PREFIX, "").take() == at(1)
         with file.open("ab") as opened:
             opened.write(byte)
-    assert CHANGES.window_end(session, PREFIX, "", at(1), 100) == at(3)
+    assert StreamQueue(session, PREFIX, "").window_end(at(1), 100) == at(3)
     assert keys(reader, 1, 3) == [2, 3]
     with file.open("ab") as opened:
         opened.write(write(Commit(3, "2026-11-22T11:00:00Z")))
-    assert CHANGES.window_end(session, PREFIX, "", at(3), 100).time == "2026-11-22T11:00:00Z", "nothing has changed"
+    assert StreamQueue(session, PREFIX, "").window_end(at(3), 100).time == "2026-11-22T11:00:00Z", "nothing has changed"
 
 
 def test_an_unfinished_transaction_of_a_dead_recorder_is_ignored(tmp_path: Path) -> None:
@@ -161,11 +161,11 @@ def test_a_file_without_a_commit_is_taken_over(tmp_path: Path) -> None:
     session = StreamSession(folder)
     with Writer(folder, STREAM, Commit(1, TIME), {TABLE: defined()}) as writer:
         writer.add([insert("void")])
-    assert CHANGES.take(session, PREFIX, "") == at(1)
+    assert StreamQueue(session, PREFIX, "").take() == at(1)
     with Writer(folder, STREAM, Commit(1, TIME), {TABLE: defined()}) as writer:
         writer.add([insert("b")])
         writer.commit(TIME)
-    assert CHANGES.take(session, PREFIX, "") == at(2)
+    assert StreamQueue(session, PREFIX, "").take() == at(2)
 
 
 def test_a_change_that_a_reader_would_refuse_is_not_written(tmp_path: Path) -> None:
@@ -235,10 +235,10 @@ def test_a_stream_that_ends_before_the_slave_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OtherStream, match="the slave follows 'other'"):
         end(folder, StreamPosition("other", 1))
     with pytest.raises(OtherSource, match="taken from another source"):
-        CHANGES.take(StreamSession(folder), PREFIX, "", SnapshotPosition(5, 5))
+        StreamQueue(StreamSession(folder), PREFIX, "").take(SnapshotPosition(5, 5))
     longer = recorded(tmp_path / "longer", [insert("a"), insert("b")], [insert("c")])
     with pytest.raises(OtherStream, match="no transaction that ends with change 1"):
-        CHANGES.window_end(StreamSession(longer), PREFIX, "", at(1), 10)
+        StreamQueue(StreamSession(longer), PREFIX, "").window_end(at(1), 10)
 
 
 def test_a_file_of_another_stream_is_refused(tmp_path: Path) -> None:
@@ -285,23 +285,23 @@ def test_definitions_are_those_of_the_place(tmp_path: Path) -> None:
     session = StreamSession(folder)
 
     def known(place: int) -> dict[str, int]:
-        found = CHANGES.definitions(session, PREFIX, "", [TABLE, other], at(0), place)
+        found = StreamQueue(session, PREFIX, "").definitions([TABLE, other], at(0), place)
         return {table.name: len(shape.columns) for table, shape in found.items()}
 
     assert known(0) == known(1) == {TABLE.name: 2, "joins": 2}
     assert known(2) == known(3) == {TABLE.name: 3, "joins": 2}
     assert known(5) == {"joins": 2}
-    assert CHANGES.registered(session, PREFIX, "") == [other]
+    assert StreamQueue(session, PREFIX, "").registered() == [other]
     assert keys(Reader(folder), 0, 5) == [1, 2, 3, 4, 5]
 
 
 def test_a_slave_begins_where_a_transaction_ends(tmp_path: Path) -> None:
     folder = recorded(tmp_path, [insert("a"), insert("b")], [insert("c")])
     session = StreamSession(folder)
-    assert CHANGES.beginning(session, PREFIX, "", None) == at(0)
-    assert CHANGES.beginning(session, PREFIX, "", 2) == at(2)
+    assert StreamQueue(session, PREFIX, "").beginning(None) == at(0)
+    assert StreamQueue(session, PREFIX, "").beginning(2) == at(2)
     with pytest.raises(OtherStream, match="no transaction ends with change 1"):
-        CHANGES.beginning(session, PREFIX, "", 1)
+        StreamQueue(session, PREFIX, "").beginning(1)
 
 
 def test_a_position_is_kept_as_text(tmp_path: Path) -> None:
@@ -317,6 +317,6 @@ def test_a_position_is_kept_as_text(tmp_path: Path) -> None:
 
 def test_a_stream_is_a_source_and_no_database() -> None:
     found: Source = source_of("stream")
-    assert found.changes
+    assert not hasattr(found, "rows")
     with pytest.raises(NoDatabase, match=r"docs/stream\.md"):
         vendor_of("stream")

@@ -15,7 +15,7 @@ from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import Location, S3Access
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import schema_diff
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.resources import ResourcesOutdated
 from tests.rig.rig import Rig
 
@@ -78,7 +78,7 @@ def test_a_master_and_its_slaves_of_version_1_go_on_where_they_were(
     with pytest.raises(ResourcesOutdated, match="install_resources"):
         reconcile(rig.master, rig.pair.prefix, "public", [])
     with pytest.raises(ResourcesOutdated, match="install_resources"):  # what an apply does from time to time
-        schema_diff.check(rig.master, rig.pair.prefix, "public")
+        PostgresQueue(rig.master, rig.pair.prefix, "public").check_definitions()
     rig.capture()
     with rig.apply():
         rig.await_current()

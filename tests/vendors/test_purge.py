@@ -22,17 +22,17 @@ def insert(source: Contender, first: int, last: int) -> None:
 
 
 def now(source: Contender, previous: Position | None = None) -> Position:
-    return source.vendor.changes.take(source.session(), PREFIX, source.schema, previous)
+    return source.vendor.queue(source.session(), PREFIX, source.schema).take(previous)
 
 
 def purge(source: Contender, *positions: Position) -> int:
     session = source.session(autocommit=False)
-    return source.vendor.changes.purge(session, PREFIX, source.schema, positions, batch=7)
+    return source.vendor.queue(session, PREFIX, source.schema).purge(positions, batch=7)
 
 
 def rows(source: Contender, after: Position) -> list[str]:
     """The rows inserted since, in the order of the queue."""
-    with source.vendor.changes.Reader(source.info, PREFIX, source.schema) as reader:
+    with source.vendor.reader(source.info, PREFIX, source.schema) as reader:
         items = reader.items(Window(after, now(source, after)))
     read = source.vendor.images.row
     inserted = [read(item["content"]) for item in items.to_pylist() if item["action"] == "INSERT"]

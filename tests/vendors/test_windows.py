@@ -53,7 +53,8 @@ class History:
 @pytest.mark.parametrize("seed", range(2))
 def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contender, seed: int) -> None:
     source.install()
-    admin, changes = source.session(), source.vendor.changes
+    admin = source.session()
+    queue = source.vendor.queue(admin, PREFIX, source.schema)
     table = source.place("t")
     admin.execute(f"CREATE TABLE {table} (id {source.whole_number} PRIMARY KEY, token {source.short_text})".encode())
     for row in range(ROWS):
@@ -64,14 +65,14 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
     history = History()
     writers = [Writer(source.writer()) for _ in range(CONNECTIONS)]
     prepared: dict[str, list[tuple[int, str]]] = {}
-    start = changes.take(admin, PREFIX, source.schema)
+    start = queue.take()
     seen: dict[int, list[str]] = {row: [] for row in range(ROWS)}
-    reader = changes.Reader(source.info, PREFIX, source.schema, application="reader")
+    reader = source.vendor.reader(source.info, PREFIX, source.schema, application="reader")
     windows = 0
 
     def read_window(start: Position) -> Position:
-        nothing = changes.nothing_committed(admin, start)
-        target = changes.take(admin, PREFIX, source.schema, start)
+        nothing = queue.nothing_committed(start)
+        target = queue.take(start)
         contents = reader.items(Window(start, target))["content"].to_pylist()
         assert not (nothing and contents), "it said that nothing was committed"
         for content in contents:
@@ -137,16 +138,17 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
 
 def test_a_commit_is_noticed_and_an_open_transaction_is_none(source: Contender) -> None:
     source.install()
-    admin, changes = source.session(), source.vendor.changes
+    admin = source.session()
+    queue = source.vendor.queue(admin, PREFIX, source.schema)
     table = source.place("t")
     admin.execute(f"CREATE TABLE {table} (id {source.whole_number} PRIMARY KEY, token {source.short_text})".encode())
     source.capture("t")
     writer = source.writer()
     writer.begin()
     writer.do(f"INSERT INTO {table} VALUES (1, 'one')")
-    start = changes.take(admin, PREFIX, source.schema)
+    start = queue.take()
     cheap = source.info.vendor == "postgres"
-    assert changes.nothing_committed(admin, start) is cheap
-    assert changes.nothing_committed(admin, start) is cheap, "the same cursor tells it again"
+    assert queue.nothing_committed(start) is cheap
+    assert queue.nothing_committed(start) is cheap, "the same cursor tells it again"
     writer.commit()
-    assert not changes.nothing_committed(admin, start)
+    assert not queue.nothing_committed(start)

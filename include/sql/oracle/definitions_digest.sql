@@ -1,6 +1,6 @@
 -- A text that changes with every definition that the comparison of definitions reads: it holds the time of the newest
 -- DDL of a captured table. For three seconds after a DDL it changes each time, since another one may share its second.
--- Called by: sluice.vendors.oracle.source.definitions.
+-- Called by: sluice.vendors.oracle.source.queue.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Binds: none.
 -- Result: a text.

@@ -1,5 +1,5 @@
 -- Deletes one batch of the changes that every slave has, of a range of keys.
--- Called by: sluice.vendors.oracle.source.purge, which then runs purge_longs.sql and commits.
+-- Called by: sluice.vendors.oracle.source.queue, which then runs purge_longs.sql and commits.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Binds: above (exclusive) and through (inclusive), the range; low, the lowest `low` of the positions of all slaves'
 --   checkpoints; open, the `open` transactions of all of them, each ID in double quotes, [] for none, never NULL. A slave

@@ -1,5 +1,5 @@
 -- Deletes the rows of LONGS_TABLE whose changes were purged.
--- Called by: sluice.vendors.oracle.source.purge after purge.sql, in its transaction.
+-- Called by: sluice.vendors.oracle.source.queue after purge.sql, in its transaction.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Binds: none.
 -- Result: none.

@@ -1,5 +1,5 @@
 -- The cuts of a window: TRUNCATE, and changes of definitions.
--- Called by: sluice.vendors.oracle.source.queue.
+-- Called by: sluice.vendors.oracle.source.reader.
 -- Placeholders: ${prefix} as in resources_v1.sql; ${window} as queue_window.sql.
 -- Binds: those of queue_window.sql.
 -- Result: REPL_KEY, TRANS_KEY, action, schema, table.

@@ -1,5 +1,5 @@
 -- The changes of definitions in ITEMS above a key, with the definition before each.
--- Called by: sluice.vendors.oracle.source.definitions.
+-- Called by: sluice.vendors.oracle.source.queue.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Binds: floor (exclusive).
 -- Result: REPL_KEY, TRANS_KEY, action, schema, table, OLDCONTENT.

@@ -1,5 +1,5 @@
 -- Reads a window of ITEMS, in REPL_KEY order. CONTENT that no trigger could read comes from LONGS_TABLE.
--- Called by: sluice.vendors.oracle.source.queue.
+-- Called by: sluice.vendors.oracle.source.reader.
 -- Placeholders: ${prefix} as in resources_v1.sql; ${window} as queue_window.sql; ${selection} a further condition on i.
 -- Binds: those of queue_window.sql and of ${selection}.
 -- Result: REPL_KEY, TRANS_KEY, schema, table, GUID, action, CONTENT, OLDCONTENT, VERSION.

@@ -1,5 +1,5 @@
 -- Measures a window without reading its contents: one row a change, from the lowest key on.
--- Called by: sluice.vendors.oracle.source.queue.
+-- Called by: sluice.vendors.oracle.source.reader.
 -- Placeholders: as in queue_items.sql.
 -- Binds: those of queue_window.sql and of ${selection}; most, the maximum number of rows.
 -- Result: REPL_KEY, characters of its contents, 1 if it is an UPDATE that changes a key, else 0.

@@ -1,6 +1,6 @@
 -- The condition under which a row of ITEMS, i, belongs to a window: the position at its end covers the change, and the
 -- one at its start does not, as sluice.vendors.oracle.queue_position.QueuePosition.covers says. A part of other statements.
--- Called by: sluice.vendors.oracle.source.queue, as ${window} in the other queue_ files.
+-- Called by: sluice.vendors.oracle.source.reader, as ${window} in the other queue_ files.
 -- Binds: floor (exclusive) and ceiling (inclusive), bounds of REPL_KEY; low, open, seen of the position at the end;
 --   former_low, former_high, former_open, former_seen of the one at the start. Sets of transactions are texts: each ID in
 --   double quotes, [] for none, never NULL.

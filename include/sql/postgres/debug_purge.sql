@@ -1,5 +1,5 @@
 -- Deletes the lines of DEBUG_TABLE but the last ones.
--- Called by: sluice.vendors.postgres.source.purge (housekeeping).
+-- Called by: sluice.vendors.postgres.source.queue (housekeeping).
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql; ${kept} how many lines stay.
 -- Result: none.
 -- Privileges: those of the account that installed the prefix.

@@ -1,5 +1,5 @@
 -- What a promoted server knows of its past.
--- Called by: sluice.vendors.postgres.source.position, if the master's timeline has changed.
+-- Called by: sluice.vendors.postgres.source.queue, if the master's timeline has changed.
 -- Result: one row: whether the timeline's history can be read, and up to which pg_lsn (text) the server followed
 --   another one before it was promoted, NULL after a restart.
 -- Privileges: none.

@@ -1,6 +1,6 @@
 -- Records on the master that a reader has seen a position. The record is part of the database: a master whose files are
 -- restored from before it lacks it, and then continues another history than the reader has.
--- Called by: sluice.vendors.postgres.source.position, before a slave or a feed keeps the position.
+-- Called by: sluice.vendors.postgres.source.queue, before a slave or a feed keeps the position.
 -- Placeholders: ${prefix}, ${schema}.
 -- Parameters: run (random name of the session that took the position), high (REPL_KEY of the position).
 -- Result: one row: the record of the last purge, NULL without any. The commit waits until the log is on disk, and with it

@@ -1,5 +1,5 @@
 -- What the master has recorded of readers (position_record.sql).
--- Called by: sluice.vendors.postgres.source.position.
+-- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${prefix}, ${schema}.
 -- Parameter: runs, names of sessions.
 -- Result: run; the highest recorded REPL_KEY; whether the row is the one that was written, not a copy that a dump made.

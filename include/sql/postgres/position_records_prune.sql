@@ -1,6 +1,6 @@
 -- Deletes records (position_record.sql) of more than 30 days ago, except the last 500 of each reader. A slave that is restored
 -- from a backup of before them needs an initial update.
--- Called by: sluice.vendors.postgres.source.position, once a session.
+-- Called by: sluice.vendors.postgres.source.queue, once a session.
 -- Placeholders: ${prefix}, ${schema}.
 -- Result: none.
 -- Privileges: SELECT and DELETE on INFO. Oldest version: PostgreSQL 14.

@@ -1,5 +1,5 @@
 -- Functions that delete changes which every slave has.
--- Called by: sluice.vendors.postgres.source.purge (housekeeping), batch by batch.
+-- Called by: sluice.vendors.postgres.source.queue (housekeeping), batch by batch.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
 -- Result: none.
 -- Privileges: CREATE on the schema.

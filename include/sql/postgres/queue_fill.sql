@@ -1,5 +1,5 @@
 -- How many changes of a window, from the lowest key on, have ${bytes} bytes of contents; at least one.
--- Called by: sluice.vendors.postgres.source.queue, where a survey found more than that.
+-- Called by: sluice.vendors.postgres.source.reader, where a survey found more than that.
 -- Placeholders: ${window} as in queue_window.sql; ${limit} changes are looked at; ${bytes} a number.
 -- Result: one number, `changes`.
 -- Privileges: SELECT on ITEMS.

@@ -1,5 +1,5 @@
 -- The first transaction of a window, by its lowest REPL_KEY, that changes a table whose changes are applied.
--- Called by: sluice.vendors.postgres.source.pending_changes.
+-- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${applied} the
 --   condition that changes of a row's table are applied.
 -- Result: its tables, each as schema, table, number of changes, actions; no row if nothing waits.

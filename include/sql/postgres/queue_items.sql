@@ -1,5 +1,5 @@
 -- Reads a window of ITEMS, in REPL_KEY order.
--- Called by: sluice.vendors.postgres.source.queue, over ADBC and therefore without parameters.
+-- Called by: sluice.vendors.postgres.source.reader, over ADBC and therefore without parameters.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${old} the condition
 --   under which OLDCONTENT is needed; ${largest} the bytes of contents above which they are left out.
 -- Result: repl_key, trans_key (an xid8), schema, table, guid, action, content, oldcontent, and whether changes of its

@@ -1,5 +1,5 @@
 -- Measures a window without reading it: number, last key and size of its changes, and its cuts.
--- Called by: sluice.vendors.postgres.source.queue.
+-- Called by: sluice.vendors.postgres.source.reader.
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
 --   key on, a number; ${limited}: whether there may be more, true or false; ${largest}: bytes of contents.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs that

@@ -1,5 +1,5 @@
 -- The condition under which a row of ITEMS belongs to a window; a part of other statements.
--- Called by: sluice.vendors.postgres.source.queue (Window), as ${window} in queue_items.sql, queue_survey.sql,
+-- Called by: sluice.vendors.postgres.source.reader (Window), as ${window} in queue_items.sql, queue_survey.sql,
 --   queue_fill.sql.
 -- Placeholders: ${floor}, ${ceiling} bounds of REPL_KEY (above, up to); ${from}, ${to} texts of pg_snapshot;
 --   ${selection} further conditions or true. A key is drawn before its transaction commits. The two snapshots decide

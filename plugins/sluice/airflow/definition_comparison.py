@@ -29,9 +29,9 @@ def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
     if task.replication.master.stream:
         return None
     with task.master() as master:
-        if vendor_of(vendor).capture.installed(master, task.prefix, schema) is None:
+        if vendor_of(vendor).capture(master, task.prefix, schema).installed() is None:
             return None
-        captured = vendor_of(vendor).changes.captured(master, task.prefix, schema)
+        captured = vendor_of(vendor).queue(master, task.prefix, schema).captured()
         existing = task.existing_tables(master)
         defined = definition_gaps.MasterDefinitions.read(vendor, master, sorted(captured))
     for table in sorted(defined.locked):

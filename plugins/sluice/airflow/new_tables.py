@@ -53,8 +53,9 @@ def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
     lacking = [slave for slave in slaves if not slave.whole_later]
     if not lacking:
         return []
+    place = task.replication.master
     with task.master() as master:
-        rows = vendor_of(task.replication.master.vendor).changes.row_counts(master, tables)
+        rows = vendor_of(place.vendor).queue(master, task.prefix, place.schema).row_counts(tables)
     return joining.plan(task.prefix, rows, lacking)
 
 
@@ -156,8 +157,10 @@ def _to_load(task: TaskContext, name: str) -> list[TableName]:
         return []
     master_config = task.replication.master
     with task.master() as master:
-        pending = vendor_of(master_config.vendor).changes.joining(
-            master, task.prefix, master_config.schema, checkpoint.position
+        pending = (
+            vendor_of(master_config.vendor)
+            .queue(master, task.prefix, master_config.schema)
+            .joining(checkpoint.position)
         )
         configured = [each.table for each in task.replication.resolve(task.existing_tables(master))]
     return joining.to_load(checkpoint.tables, pending, configured)

@@ -97,7 +97,7 @@ def _of_rows(task: TaskContext) -> list[Lack]:
             lacks += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
             if not errors(lacks):
                 tables = captured_tables(update, master)
-                vendor.changes.take(master, task.prefix, task.replication.master.schema)
+                vendor.queue(master, task.prefix, task.replication.master.schema).take()
                 log.info("%s: reached the master %s: %s", task, place, counted(len(tables), "table"))
         return lacks
     return []

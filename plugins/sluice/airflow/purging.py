@@ -49,20 +49,21 @@ class Purge:
     """One purge of one replication. `noted`: notes of earlier runs on the master, by slave."""
 
     task: TaskContext
-    master: Session
+    queue: ChangeQueue
     noted: dict[str, SlaveNote]
 
     @classmethod
     def of(cls, task: TaskContext, master: Session) -> "Purge":
-        module, place = vendor_of(task.replication.master.vendor).changes, task.replication.master
-        return cls(task, master, module.noted(master, task.prefix, place.schema))
+        place = task.replication.master
+        queue = vendor_of(place.vendor).queue(master, task.prefix, place.schema)
+        return cls(task, queue, queue.noted())
 
     def run(self) -> str:
         """Purges; returns what was done, in words."""
         # Take the position before asking slaves: an update that begins meanwhile starts at a later one.
         now = self._now()
         needs = self._read_needs()
-        self._module.note_holders(self.master, self.task.prefix, self._schema, needs.holds)
+        self.queue.note_holders(needs.holds)
         done = self._purge(now, needs)
         needed = (*needs.positions, *needs.holds)
         known = {name: needs.positions.get(name) or self._note(name).position for name in needed}
@@ -71,10 +72,8 @@ class Purge:
         if limit.any:
             warning, freed = self._enforce_limit(now, needs, known, limit, why)
             done += freed
-        self._module.note(
-            self.master, self.task.prefix, self._schema,
-            {name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in {*known, *needs.dropped}},
-        )  # fmt: skip
+        names = {*known, *needs.dropped}
+        self.queue.note({name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in names})
         self._publish(ItemsFindings(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
         return done
 
@@ -88,7 +87,7 @@ class Purge:
 
     def _read_needs(self) -> Needs:
         needs = Needs()
-        purged = self._module.purged(self.master, self.task.prefix, self._schema)
+        purged = self.queue.purged()
         for slave in self.task.replication.slaves.values():
             dropped = self._note(slave.name).dropped
             try:
@@ -96,7 +95,7 @@ class Purge:
                 checkpoint = self.task.checkpoint(slave, secure=True)
                 needs_items = checkpoint is not None and checkpoint.state in NEEDS_ITEMS
                 if checkpoint is not None and needs_items and checkpoint.position is not None:
-                    self._module.expect_continued(self.master, self.task.prefix, self._schema, [checkpoint.position])
+                    self.queue.expect_continued([checkpoint.position])
                 if dropped and checkpoint is not None and needs_items and lost(checkpoint.position, purged):
                     self._drop_slave(slave, dropped)
                     continue
@@ -131,10 +130,10 @@ class Purge:
     def _read_feeds(self, needs: Needs) -> None:
         """Adds the positions of feeds; drops feeds that are no longer configured."""
         known = self.task.replication.feeds
-        for read in self._module.feeds(self.master, self.task.prefix, self._schema):
+        for read in self.queue.feeds():
             if read.feed in known:
                 needs.feeds[f"{read.feed} ({read.table})"] = read.position
-            elif self._module.drop_feed(self.master, self.task.prefix, self._schema, read.feed):
+            elif self.queue.drop_feed(read.feed):
                 log.warning("%s: the feed %s is not configured any more: it is dropped", self.task, read.feed)
 
     def _purge(self, now: Position, needs: Needs) -> str:
@@ -159,14 +158,14 @@ class Purge:
         limit = self.task.replication.items_limit
         if limit.any or limit.unlimited:
             return limit, ""
-        room = self._module.room(self.master, self.task.prefix, self._schema)
+        room = self.queue.room()
         return items_limit.default(room) if room is not None else (limit, "")
 
     def _enforce_limit(
         self, now: Position, needs: Needs, known: dict[str, Position | None], limit: ItemsLimit, why: str
     ) -> tuple[str, str]:
         """Warns, or drops one slave; returns the warning, and what was done."""
-        rows, size = self._module.waiting(self.master, self.task.prefix, self._schema)
+        rows, size = self.queue.waiting()
         waiting = Waiting(rows, size, items_limit.age(now, known))
         share, last = waiting.share(limit), items_limit.furthest(known)
         explained = waiting.explain(limit, why)
@@ -206,21 +205,13 @@ class Purge:
     def _delete(self, now: Position, applied: Iterable[Position], needs: Needs) -> int:
         """Deletes what all slaves at the positions `applied` and all feeds have; returns the number of changes."""
         every = [now, *applied, *needs.feeds.values()]
-        return self._module.purge(self.master, self.task.prefix, self._schema, every)
+        return self.queue.purge(every)
 
     def _now(self) -> Position:
-        return vendor_of(self.task.replication.master.vendor).changes.take(self.master, self.task.prefix, self._schema)
+        return self.queue.take()
 
     def _backlog(self) -> str:
-        return str(self._module.backlog(self.master, self.task.prefix, self._schema))
+        return str(self.queue.backlog())
 
     def _note(self, slave: str) -> SlaveNote:
         return self.noted.get(slave, SlaveNote())
-
-    @property
-    def _module(self) -> ChangeQueue:
-        return vendor_of(self.task.replication.master.vendor).changes
-
-    @property
-    def _schema(self) -> str:
-        return self.task.replication.master.schema

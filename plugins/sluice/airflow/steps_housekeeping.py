@@ -163,8 +163,8 @@ def check_structure(task: TaskContext) -> str:
             return "not installed"
         if over := steps_master.end_debugging(task, master):
             log.info("%s: not debugged any more: %s", task, listed(over))
-        structure = vendor_of(task.replication.master.vendor).changes
-        changed = structure.check_definitions(master, task.prefix, task.replication.master.schema)
+        place = task.replication.master
+        changed = vendor_of(place.vendor).queue(master, task.prefix, place.schema).check_definitions()
     found = counted(len(changed), "change of structure", "changes of structure")
     text = f"{found}: {listed(changed)}" if changed else found
     log.info("%s: found by comparison: %s", task, text)
@@ -424,8 +424,8 @@ def _reported(folder: Path) -> list[str]:
 
 
 def _installed(task: TaskContext, master: Session) -> bool:
-    capture = vendor_of(task.replication.master.vendor).capture
-    installed = capture.installed(master, task.prefix, task.replication.master.schema)
+    place = task.replication.master
+    installed = vendor_of(place.vendor).capture(master, task.prefix, place.schema).installed()
     if installed is None:
         log.info("%s: nothing is installed on the master yet", task)
     return installed is not None

@@ -157,7 +157,7 @@ def _wanted(task: TaskContext, master: Session) -> list[ResolvedTable]:
 def end_debugging(task: TaskContext, master: Session) -> list[TableName]:
     """Ends the debugging of tables whose time is over; returns them. Looks at Redis only if a table is debugged."""
     place = task.replication.master
-    registry = vendor_of(place.vendor).capture.Registry(master, task.prefix, place.schema)
+    registry = vendor_of(place.vendor).capture(master, task.prefix, place.schema).registry
     with master.transaction():
         registered = registry.read()
     on = [one for one in registered if one.debug and not getattr(task.replication.rule(one.table), "debug", True)]

@@ -106,8 +106,9 @@ def check_removal(task: TaskContext) -> None:
 
 
 def _expect_no_administrators_triggers(task: TaskContext, session: Session, side: str, schema: str) -> None:
-    contents = vendor_of(session.vendor).contents
-    if contents.has_event_triggers(session, task.prefix, schema) and not contents.is_superuser(session):
+    vendor = vendor_of(session.vendor)
+    triggers = vendor.capture(session, task.prefix, schema).has_event_triggers()
+    if triggers and not vendor.contents.is_superuser(session):
         raise AdministratorNeeded(task, side)
 
 

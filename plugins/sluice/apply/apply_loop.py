@@ -225,7 +225,7 @@ class ApplyLoop:
 
         Once in a while a whole turn looks at all else there is.
         """
-        if self.seen is None or not self.gate_watch.resting or not self.sessions.nothing_committed(self.seen):
+        if self.seen is None or not self.gate_watch.resting or not self.sessions.queue.nothing_committed(self.seen):
             return False
         self._waited = True
         self.stop.wait(self.pace.pause())
@@ -432,7 +432,7 @@ class ApplyLoop:
         return safemode.at_start(
             configured=configured,
             exit_point=checkpoint.safemode_exit,
-            master_now=self.sessions.take_position(checkpoint.position),
+            master_now=self.sessions.queue.take(checkpoint.position),
             clock=time.monotonic(),
             checkpoint_interval=self.pair.replication.apply.checkpoint_interval,
             overlap=self.checkpoints.overlap,

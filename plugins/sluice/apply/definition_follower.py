@@ -275,7 +275,7 @@ class DefinitionFollower:
     def _of_master(self, master: Session, states: TableStates) -> OfMaster:
         pair = self.pair
         vendor = vendor_of(pair.master_info.vendor)
-        registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
+        registered = vendor.queue(master, pair.prefix, pair.replication.master.schema).registered()
         locked = vendor.schemas.locked(master, registered)
         if locked != self._locked and locked:
             waiting = ", ".join(map(str, sorted(locked)))

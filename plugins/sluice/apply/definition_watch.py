@@ -43,7 +43,7 @@ class DefinitionWatch:
 
     def begin(self) -> None:
         """Learns whether the master reports DDL. To be called when the apply has taken over."""
-        self._has_ddl_triggers = self.sessions.has_ddl_triggers()
+        self._has_ddl_triggers = self.sessions.queue.reports_definitions()
 
     @property
     def compared(self) -> bool:
@@ -58,11 +58,11 @@ class DefinitionWatch:
         started = time.monotonic()
         if started < self._next_comparison and not self._waits(started):
             return
-        changed = self.sessions.compare_structure()
+        changed = self.sessions.queue.compare_definitions()
         ended = time.monotonic()
         self._next_look = ended + COMPARE_SECONDS
         # At the beginning a table may have waited for this comparison.
-        self._has_ddl_triggers = self._has_ddl_triggers or self.sessions.has_ddl_triggers()
+        self._has_ddl_triggers = self._has_ddl_triggers or self.sessions.queue.reports_definitions()
         least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
         self._next_comparison = ended + max(least, min(COMPARE_SHARE * (ended - started), COMPARE_WITHIN_SECONDS))
         if changed:
@@ -74,7 +74,7 @@ class DefinitionWatch:
         if not self._has_ddl_triggers or now < self._next_look:
             return False
         self._next_look = now + COMPARE_SECONDS
-        return not self.sessions.has_ddl_triggers()
+        return not self.sessions.queue.reports_definitions()
 
     def check_follower(self) -> None:
         """Notes that the follower has altered tables of the slave. Raises what stops the apply."""
@@ -88,7 +88,7 @@ class DefinitionWatch:
         """
         now = time.monotonic()
         if now >= self._next_check:
-            self._digest = self.sessions.definitions_digest()
+            self._digest = self.sessions.queue.definitions_digest()
             started, now = now, time.monotonic()
             pause = max(LOOK_SECONDS, LOOK_SHARE * (now - started))
             self._next_check = now + min(pause, LONGEST_SECONDS)

@@ -100,7 +100,7 @@ def _changes(
 def reading_master(sessions: PairSessions, at: Position) -> Iterator["MasterRowsAt"]:
     """The master's rows as they were at `at`. Raises outages."""
     info, pair = sessions.pair.master_info, sessions.pair
-    earlier = sessions.take_position(at)
+    earlier = sessions.queue.take(at)
     if not has_rows(info.vendor):
         yield MasterRowsAt(sessions, None, at, earlier)
         return
@@ -110,7 +110,11 @@ def reading_master(sessions: PairSessions, at: Position) -> Iterator["MasterRows
     try:
         snapshot = vendor_of(info.vendor).rows
         snapshot.begin_snapshot(session)
-        now = snapshot.position_of_snapshot(session, pair.prefix, pair.replication.master.schema, earlier, at)
+        now = (
+            vendor_of(info.vendor)
+            .queue(session, pair.prefix, pair.replication.master.schema)
+            .position_of_snapshot(earlier, at)
+        )
         yield MasterRowsAt(sessions, session, at, now)
     finally:
         session.close()

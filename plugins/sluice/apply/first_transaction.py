@@ -86,9 +86,9 @@ def _configured(pair: Pair, slave: Session) -> Checkpoint:
 
 
 def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
-    changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
+    queue = vendor_of(pair.master_info.vendor).queue(master, pair.prefix, pair.replication.master.schema)
     window = waiting_changes.rest_of(pair, store, master, before)
-    first = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
+    first = queue.first_transaction(window, list(before.tables))
     if not first:
         raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")
     tables = [one for one in first if one.table not in before.tables]

@@ -108,8 +108,8 @@ def isolated(
     if sessions.replica_role:
         # The slave's foreign keys refuse nothing meanwhile; a load of the table gives the rows what they refer to.
         return {**before, table: reason(failure)}
-    registered = sessions.registered()
-    known = [key for key in sessions.changes.foreign_keys(sessions.master, registered) if key.parent in registered]
+    registered = sessions.queue.registered()
+    known = [key for key in sessions.queue.foreign_keys(registered) if key.parent in registered]
     if tied := ties(table, known, checkpoint.tables):
         raise NotIsolated(failure, tied) from failure
     return {**before, table: reason(failure)}

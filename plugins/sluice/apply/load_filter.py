@@ -148,7 +148,7 @@ class LoadFilter:
             return [0] * len(keys)
         distinct = list(dict.fromkeys(keys))
         shape = self.sessions.schema_history[table]
-        places = self.sessions.changes.locate(self.sessions.master, shape, bounds, distinct)
+        places = self.sessions.queue.locate(shape, bounds, distinct)
         place_of = dict(zip(distinct, places, strict=True))
         return [place_of[key] for key in keys]
 

@@ -39,7 +39,7 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
     if not known:
         return []
     tables = sorted({one.table for one in known if one.of_table}.union(written))
-    registered = sessions.registered()
+    registered = sessions.queue.registered()
     everything = OfMaster.read(of_master.schemas, sessions.master, tables, registered)
     present = by_place(vendor.following.present(sessions.slave, tables))
     if kinds := beside_tables(pair):

@@ -19,7 +19,6 @@ from sluice.database.session import Session
 from sluice.errors import DataLost
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.mask import Mask
-from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.purging import lost
 from sluice.pair import Pair
@@ -97,6 +96,12 @@ class PairSessions:
         assert self._alterer is not None, "open() first"
         return self._alterer
 
+    @property
+    def queue(self) -> ChangeSource:
+        """The queue of the pair's changes."""
+        pair = self.pair
+        return source_of(pair.master_info.vendor).queue(self.master, pair.prefix, pair.replication.master.schema)
+
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         pair, application = self.pair, self.pair.application
@@ -107,7 +112,7 @@ class PairSessions:
         if self._reader is None:
             schema = pair.replication.master.schema
             largest = pair.replication.apply.max_change_bytes
-            self._reader = self.changes.Reader(
+            self._reader = source_of(pair.master_info.vendor).reader(
                 pair.master_info, pair.prefix, schema, application=application, largest=largest
             )
         if self._slave is None:
@@ -155,16 +160,12 @@ class PairSessions:
                 self._merger.targets.forget()
             raise
 
-    def take_position(self, previous: Position) -> Position:
-        """The position of the master now. Raises `MasterWentBack`."""
-        return self.changes.take(*self.queue, previous)
-
     def beginning(self) -> Position | None:
         """The position at which a slave without a checkpoint begins; None if an initial update must bring its rows."""
         master = self.pair.replication.master
         if self.pair.rows_info is not None and master.after is None:
             return None  # this slave and an initial update would begin at the same time
-        return self.changes.beginning(*self.queue, master.after)
+        return self.queue.beginning(master.after)
 
     def taken_over(self, position: Position) -> Position | None:
         """This source's position for a slave whose `position` another source gave; None where it is this source's."""
@@ -173,18 +174,14 @@ class PairSessions:
 
     def window_end(self, previous: Position) -> Position:
         """The end of the next window. Raises `DataLost`."""
-        return self.changes.window_end(*self.queue, previous, self.pair.most_changes)
-
-    def nothing_committed(self, since: Position) -> bool:
-        """Whether the master is certainly where it was at `since`; cheap."""
-        return self.changes.nothing_committed(self.master, since)
+        return self.queue.window_end(previous, self.pair.most_changes)
 
     def secure(self, position: Position, applied: Position | None = None) -> None:
         """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it.
 
         With `applied` it also checks what `check_purged` does, in the same round trip.
         """
-        purged = self.changes.secure(*self.queue, position)
+        purged = self.queue.secure(position)
         if applied is not None:
             self._expect_kept(applied, purged)
 
@@ -194,43 +191,12 @@ class PairSessions:
         if checkpoint.loading:
             with self.slave_transaction() as slave:
                 positions += BlockStore.of(self.pair, slave).map().markers
-        self.changes.expect_continued(*self.queue, positions)
-
-    def registered(self) -> list[TableName]:
-        """The replicated tables, as TABLES on the master has them."""
-        return self.changes.registered(*self.queue)
-
-    def compare_structure(self) -> list[TableName]:
-        """Queues changes of definitions that no event trigger reported. Returns their tables, none while some are
-        locked."""
-        return self.changes.compare_definitions(*self.queue)
-
-    def values_follow(self, table: TableName) -> bool:
-        """Whether the master is yet to queue values of the table's rows that a change of its definition rewrote."""
-        return self.changes.values_follow(*self.queue, table)
-
-    def definitions_digest(self) -> str:
-        """A digest of the master's definitions, those included that no change reports."""
-        return self.changes.definitions_digest(*self.queue)
-
-    def has_ddl_triggers(self) -> bool:
-        """Whether event triggers on the master report changes of definitions, and nothing waits for a comparison."""
-        return self.changes.reports_definitions(*self.queue)
+        self.queue.expect_continued(positions)
 
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that the slave at `applied` lacks."""
-        self._expect_kept(applied, self.changes.purged(*self.queue))
+        self._expect_kept(applied, self.queue.purged())
 
     def _expect_kept(self, applied: Position, purged: Sequence[Position]) -> None:
         if lost(applied, purged):
             raise ChangesPurged(self.pair)
-
-    @property
-    def changes(self) -> ChangeSource:
-        """The source of the pair's changes."""
-        return source_of(self.pair.master_info.vendor).changes
-
-    @property
-    def queue(self) -> tuple[Session, Prefix, str]:
-        """The arguments that name the queue of changes for `ChangeSource`."""
-        return self.master, self.pair.prefix, self.pair.replication.master.schema

@@ -27,7 +27,7 @@ def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:
     """Raises `KeyNeeded` and `TriggersAct` with all tables concerned. Tables that are left out do not count."""
     pair = sessions.pair
     assert checkpoint.position is not None
-    tables = [table for table in sessions.registered() if table not in checkpoint.tables]
+    tables = [table for table in sessions.queue.registered() if table not in checkpoint.tables]
     sessions.schema_history.load(tables, checkpoint.position, checkpoint.slice_key or 0)
     if keyless := sessions.schema_history.keyless():
         raise KeyNeeded(pair, keyless)

@@ -180,12 +180,13 @@ class RequestHandler:
         request = parse_request(pending.text)
         info, pair = self.pair.place_of_rows(), self.pair
         snapshot = vendor_of(info.vendor).rows
-        earlier = self.sessions.take_position(seen)
+        earlier = self.sessions.queue.take(seen)
         session = self._session(info)
         try:
             snapshot.begin_snapshot(session)
             schema = pair.replication.master.schema
-            position = snapshot.position_of_snapshot(session, pair.prefix, schema, earlier, seen)
+            queue = vendor_of(info.vendor).queue(session, pair.prefix, schema)
+            position = queue.position_of_snapshot(earlier, seen)
             exported = snapshot.export_snapshot(session)
             vendor_of(info.vendor).sessions.end_when_idle(session, WINDOW_SECONDS)
         except BaseException:

@@ -65,7 +65,7 @@ class SchemaHistory:
         """Reads the definitions that are not known yet, as of the changes after `seen` and the REPL_KEY `above`."""
         unknown = [table for table in dict.fromkeys(tables) if table not in self._shapes]
         if unknown:
-            self._shapes |= self.sessions.changes.definitions(*self.sessions.queue, unknown, seen, above)
+            self._shapes |= self.sessions.queue.definitions(unknown, seen, above)
             for table, known in self._known(unknown).items():
                 if known.followed and table in self._shapes:
                     self._shapes[table] = known.shape

@@ -8,7 +8,7 @@ import logging
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.counted import counted
-from sluice.database.broadcasts import Waiting
+from sluice.database.broadcasts import Broadcasts, Waiting
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import SessionOptions
@@ -34,10 +34,15 @@ class SlaveAnswers:
 
     def begin(self) -> None:
         """Learns whether the master has queries at all. To be called when the apply has taken over."""
-        pair, self._none_at = self.pair, None
-        self._offered = has_rows(pair.master_info.vendor) and vendor_of(pair.master_info.vendor).broadcasts.offered(
-            self.sessions.master, pair.prefix, pair.replication.master.schema
-        )
+        self._none_at, broadcasts = None, self._broadcasts()
+        self._offered = broadcasts is not None and broadcasts.offered()
+
+    def _broadcasts(self) -> Broadcasts | None:
+        pair = self.pair
+        if not has_rows(pair.master_info.vendor):
+            return None
+        vendor, schema = vendor_of(pair.master_info.vendor), pair.replication.master.schema
+        return vendor.broadcasts(self.sessions.master, pair.prefix, schema)
 
     def window_end(self, seen: Position, target: Position, *, exact: bool) -> Position:
         """Answers the queries at `seen`. Returns where the next window ends: at `target`, or earlier, at a query.
@@ -47,16 +52,15 @@ class SlaveAnswers:
         """
         if not self._offered or target == self._none_at:
             return target
-        pair = self.pair
-        broadcasts, schema = vendor_of(pair.master_info.vendor).broadcasts, pair.replication.master.schema
+        pair, broadcasts = self.pair, self._broadcasts()
+        assert broadcasts is not None, "offered"
         # Read after the target was taken: a query that is not visible yet was asked after it.
-        master, name = self.sessions.master, pair.slave.name
-        while (waiting := broadcasts.next_for(master, pair.prefix, schema, name, seen)) is not None:
+        while (waiting := broadcasts.next_for(pair.slave.name, seen)) is not None:
             if not seen.covers_all_of(waiting.position):
                 return waiting.position
             at_query = exact and self._is_at(seen, waiting.position)
             answer = self._answer(waiting) if at_query else Answer(error=PASSED)
-            broadcasts.answer(master, pair.prefix, schema, waiting.id, name, answer)
+            broadcasts.answer(waiting.id, pair.slave.name, answer)
             log.info("%s: query %d: %s", pair, waiting.id, answer.error or counted(answer.count, "row"))
         self._none_at = target
         return target

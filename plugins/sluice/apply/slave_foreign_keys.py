@@ -40,8 +40,8 @@ def require_known_actions(sessions: PairSessions, slave: Session) -> None:
     acting = vendor_at(pair).applying.acting(slave)
     if not acting:
         return
-    replicated = set(sessions.registered())
-    keys_on_master = sessions.changes.foreign_keys(sessions.master, {each.key.child for each in acting})
+    replicated = set(sessions.queue.registered())
+    keys_on_master = sessions.queue.foreign_keys({each.key.child for each in acting})
     on_master = {_columns(key) for key in keys_on_master}
     unknown = [
         each

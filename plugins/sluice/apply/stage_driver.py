@@ -184,7 +184,7 @@ class StageDriver:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
         schema = self.pair.replication.master.schema
-        registered = source_of(info.vendor).changes.registered(self.sessions.master, self.pair.prefix, schema)
+        registered = source_of(info.vendor).queue(self.sessions.master, self.pair.prefix, schema).registered()
         tables = [table for table in registered if table not in left_out]
         self.sessions.schema_history.load(tables, span.previous, span.above)
         return self.sessions.schema_history.known(left_out)

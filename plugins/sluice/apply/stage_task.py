@@ -79,9 +79,8 @@ class StageTask:
     def _read_and_stage(self, number: int) -> list[tuple[int, NetChanges | Staged]]:
         pair = self.pair
         master, slave = pair.master_info, pair.slave_info
-        queue = source_of(master.vendor).changes
         largest = pair.replication.apply.max_change_bytes
-        with queue.Reader(
+        with source_of(master.vendor).reader(
             master, pair.prefix, pair.replication.master.schema, application=pair.application, largest=largest
         ) as reader:
             items = reader.items(

@@ -111,11 +111,11 @@ class StatusReport:
         vendor, place = vendor_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
 
         def version() -> int | None:
-            installed = vendor.capture.installed(master, *place)
+            installed = vendor.capture(master, *place).installed()
             return installed.version if installed else None
 
         try:
-            self._queue.measure(lambda: vendor.changes.backlog(master, *place), version)
+            self._queue.measure(lambda: vendor.queue(master, *place).backlog(), version)
         except StoreUnreachable:
             return
 

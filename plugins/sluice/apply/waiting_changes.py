@@ -80,7 +80,7 @@ def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Check
         place, _ = resume(checkpoint, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
     assert place.position is not None, "a slave that applies has one"
     schema = pair.replication.master.schema
-    now = place.target or vendor_of(pair.master_info.vendor).changes.take(master, pair.prefix, schema, place.position)
+    now = place.target or vendor_of(pair.master_info.vendor).queue(master, pair.prefix, schema).take(place.position)
     return Window(place.position, now, place.slice_key or 0)
 
 
@@ -129,8 +129,8 @@ def _applied(pair: Pair, slave: Session) -> Checkpoint:
 
 
 def _waiting(pair: Pair, window: Window, application: str, most: int = 0) -> Waiting:
-    changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
-    with changes.Reader(pair.master_info, pair.prefix, schema, application=application) as reader:
+    vendor, schema = vendor_of(pair.master_info.vendor), pair.replication.master.schema
+    with vendor.reader(pair.master_info, pair.prefix, schema, application=application) as reader:
         survey = reader.survey(window, limit=COUNTED)
         if not most or not survey.changes:
             return Waiting(survey.changes, survey.more, survey.bytes)
@@ -140,7 +140,7 @@ def _waiting(pair: Pair, window: Window, application: str, most: int = 0) -> Wai
             items = reader.items(part, images=True, max_bytes=4 * SHOWN_BYTES).to_pylist()
         except TooManyBytes:  # of one change
             items = []
-    row = vendor_of(pair.master_info.vendor).images.row
+    row = vendor.images.row
     first = tuple(
         WaitingChange(
             item["repl_key"],

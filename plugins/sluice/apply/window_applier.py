@@ -130,9 +130,8 @@ class WindowApplier:
 
     def _expect_fewer_rows(self) -> None:
         """A window may have begun before the master had queued the rows, so one more may bring them."""
-        left = {
-            table: count if self.sessions.values_follow(table) else count - 1 for table, count in self._emptied.items()
-        }
+        follow = self.sessions.queue.values_follow
+        left = {table: count if follow(table) else count - 1 for table, count in self._emptied.items()}
         self._emptied = {table: count for table, count in left.items() if count}
 
     def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
@@ -168,7 +167,7 @@ class WindowApplier:
                 # A change of definition may have rewritten the rows; only the comparison of definitions queues it.
                 log.info("%s: definitions are compared again, because: %s", self.pair, conflict.finding)
                 self.sessions.schema_history.clear()
-                changed = self.sessions.compare_structure()
+                changed = self.sessions.queue.compare_definitions()
                 now = self.sessions.window_end(window.previous)
                 # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
                 window = window if checkpoint.catching_up else replace(window, target=now)
@@ -177,7 +176,7 @@ class WindowApplier:
                 checks = replace(checks, final=not again or len(compared) >= MOST_COMPARED)
                 if self.sessions.reader.unordered(Window(window.previous, now)):
                     checks, self._replaced_up_to = self._checks(safe=True), window.target
-                elif conflict.table in self._emptied or self.sessions.values_follow(conflict.table):
+                elif conflict.table in self._emptied or self.sessions.queue.values_follow(conflict.table):
                     # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the
                     # values that the master gave them.
                     checks = self._checks(safe=True)

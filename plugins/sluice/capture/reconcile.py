@@ -68,8 +68,8 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
     with connection.transaction():
-        vendor.capture.require(connection, prefix, schema)
-        registry = vendor.capture.Registry(connection, prefix, schema)
+        vendor.capture(connection, prefix, schema).require()
+        registry = vendor.capture(connection, prefix, schema).registry
         unfit = registry.examine(entry.table for entry in wanted)
         if unfit:
             raise TablesUnfit(prefix, unfit)
@@ -99,7 +99,7 @@ def apply_plan(
     refused: dict[TableName, str] = {}
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
-    registry = vendor.capture.Registry(connection, prefix, schema)
+    registry = vendor.capture(connection, prefix, schema).registry
 
     def take(step: Step) -> None:
         try:

@@ -41,31 +41,31 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
     """
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
-    resources, origins = vendor.capture, tuple(cascade)
+    resources, origins = vendor.capture(connection, prefix, schema), tuple(cascade)
 
-    def prepare(step: Callable[[Session, Prefix, str], None]) -> None:
+    def prepare(step: Callable[[], None]) -> None:
         with connection.transaction():
             vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
-            resources.lock(connection, prefix, schema)
-            step(connection, prefix, schema)
+            resources.lock()
+            step()
 
     def upgrade() -> tuple[Installation | None, list[str]]:
         with connection.transaction():
             vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
-            resources.lock(connection, prefix, schema)
-            have = resources.installed(connection, prefix, schema)
-            files = resources.upgrade(connection, prefix, schema, have)
-            if resources.pass_on(connection, prefix, schema, origins):
+            resources.lock()
+            have = resources.installed()
+            files = resources.upgrade(have)
+            if resources.pass_on(origins):
                 others = ", ".join(map(str, origins)) or "no other replication"
                 log.info("%s: changes of %s are passed on", prefix, others)
         return have, files
 
     with connection.transaction():
-        steps = resources.ahead(resources.installed(connection, prefix, schema))
+        steps = resources.ahead(resources.installed())
     for step in steps:
         lock_waits.until_unlocked(partial(prepare, step))
     have, files = lock_waits.until_unlocked(upgrade)
-    report = InstallReport(prefix, schema, have.version if have else None, resources.version(), tuple(files))
+    report = InstallReport(prefix, schema, have.version if have else None, resources.latest, tuple(files))
     if report.changed:
         log.info("%s: DbResources brought to version %s (%s)", prefix, report.after, ", ".join(files))
     else:

@@ -63,7 +63,7 @@ def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
 def guard_of(connection: Session, prefix: Prefix, schema: str) -> MasterGuard | None:
     """The guard of a failover on the tables; None if nothing is installed, or the vendor does not support failovers."""
     vendor = vendor_of(connection.vendor)
-    if not VENDORS[connection.vendor].fails_over or vendor.capture.installed(connection, prefix, schema) is None:
+    if not VENDORS[connection.vendor].fails_over or vendor.capture(connection, prefix, schema).installed() is None:
         return None
     return vendor.failover.Guard(connection, prefix, schema)
 
@@ -77,13 +77,13 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     """
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
-    resources = vendor.capture
+    resources = vendor.capture(connection, prefix, schema)
     with connection.transaction():
-        have = resources.installed(connection, prefix, schema)
+        have = resources.installed()
         if have is None:
             log.info("%s: there are no DbResources", prefix)
             return False
-        tables = resources.Registry(connection, prefix, schema).tables()
+        tables = resources.registry.tables()
         expect_free(connection, prefix, schema)
     if VENDORS[connection.vendor].fails_over:
         vendor.failover.Guard(connection, prefix, schema).release()
@@ -92,8 +92,8 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     def remove() -> None:
         with connection.transaction():
             vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
-            resources.lock(connection, prefix, schema)
-            resources.remove(connection, prefix, schema)
+            resources.lock()
+            resources.remove()
 
     lock_waits.until_unlocked(remove)
     log.info("%s: DbResources removed", prefix)

@@ -19,9 +19,9 @@ def note(connection: Session, replication: Replication) -> None:
     """Tells the master what the configuration's wildcards mean; in a transaction of its own."""
     place = replication.master
     keyed = any(slave.checkpoint == "redis" for slave in replication.slaves.values())
-    capture = vendor_of(connection.vendor).capture
+    capture = vendor_of(connection.vendor).capture(connection, replication.prefix, place.schema)
     with connection.transaction():
-        if capture.note_wildcards(connection, replication.prefix, place.schema, lines(replication), keyed=keyed):
+        if capture.note_wildcards(lines(replication), keyed=keyed):
             log.info("%s: what wildcards mean is noted on the master", replication.prefix)
 
 

@@ -257,7 +257,7 @@ def _event_triggers(replication: Replication, master: Side) -> None:
     with sides.session(master.admin) as session:
         if not master.contents.is_superuser(session):
             raise Terminal(f"{master.admin.user} is no superuser of the master, as event triggers require.")
-        master.contents.event_triggers(session, replication.prefix, replication.master.schema)
+        master.capture(session, replication.prefix, replication.master.schema).make_event_triggers()
 
 
 def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:

@@ -275,7 +275,7 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
 
 def _has_event_triggers(wish: Wish, side: Side, session: Session) -> bool:
     captured = side.name == MASTER or VENDORS[side.info.vendor].fails_over
-    return captured and side.contents.has_event_triggers(session, wish.replication.prefix, wish.schema(side))
+    return captured and side.capture(session, wish.replication.prefix, wish.schema(side)).has_event_triggers()
 
 
 def _turned(file: Path) -> Path:
@@ -289,7 +289,7 @@ def _leave(wish: Wish, side: Side) -> str:
     with sides.session(side.info) as session:
         if side.admin is not None and _has_event_triggers(wish, side, session):
             with sides.session(side.admin) as administrator:
-                side.contents.remove_event_triggers(administrator, prefix, schema)
+                side.capture(administrator, prefix, schema).remove_event_triggers()
         # As the account, since code of an untrusted account must not run with the administrator's rights.
         if side.name == MASTER:
             done = leave_master(session, prefix, schema, wish.slaves)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from sluice.cli.console import Console
 from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.addresses import vendor_of_url
+from sluice.database.capture import Capture
 from sluice.database.errors import DatabaseError, ServerUnproved
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 
 APPLICATION = "sluice add"
 ACCOUNT = "sluice"
@@ -53,6 +55,10 @@ class Side:
     @property
     def accounts(self) -> Accounts:
         return vendor_of(self.info.vendor).accounts
+
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
+        """The DbResources of a prefix there, over a session of the account or of the administrator."""
+        return vendor_of(self.info.vendor).capture(session, prefix, schema)
 
     @property
     def contents(self) -> MasterContents:

@@ -143,14 +143,14 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = vendor_of(place.vendor).capture.installed(session, replication.prefix, place.schema)
+        have = vendor_of(place.vendor).capture(session, replication.prefix, place.schema).installed()
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
-        captured = vendor_of(place.vendor).changes.captured(session, replication.prefix, place.schema)
+        captured = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).captured()
         sizes = vendor_of(place.vendor).rows.estimates(session, list(captured))
-        backlog = vendor_of(place.vendor).changes.backlog(session, replication.prefix, place.schema)
+        backlog = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).backlog()
         existing = vendor_of(place.vendor).rows.tables(session)
-        read = vendor_of(place.vendor).changes.feeds(session, replication.prefix, place.schema)
+        read = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).feeds()
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += f" (not of this release: {command('install', str(replication.prefix))})"
@@ -185,12 +185,12 @@ def feeds(replication: Replication, read: Sequence[FeedPosition], info: Connecti
 
 def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -> str:
     """The lag of a feed, in words. Raises `SluiceError`."""
-    changes, place = source_of(info.vendor).changes, replication.master
+    source, place = source_of(info.vendor), replication.master
     with (
         reach(info, APPLICATION, LOOK_SECONDS) as session,
-        changes.Reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
+        source.reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
     ):
-        now = changes.take(session, replication.prefix, place.schema, read.position)
+        now = source.queue(session, replication.prefix, place.schema).take(read.position)
         counted_changes = reader.survey(Window(read.position, now), limit=COUNTED)
     if not counted_changes.changes:
         return "has all changes"
@@ -203,7 +203,7 @@ def stream(prefix: Prefix, info: ConnectionInfo) -> str:
     """A line about the end of a recorded stream. Raises `SluiceError`."""
     source = source_of(info.vendor)
     with closing(source.sessions.connect(info, application=APPLICATION)) as session:
-        now = source.changes.take(session, prefix, "")
+        now = source.queue(session, prefix, "").take()
     return f"{prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
 
 

@@ -108,7 +108,7 @@ class Accounts(Protocol):
 
 
 class MasterContents(Protocol):
-    """What a master has, and what only its superuser can create there. Over a session in autocommit."""
+    """What a master has. Over a session in autocommit."""
 
     def is_superuser(self, connection: Session) -> bool:
         """Whether the session's own account is one."""
@@ -120,16 +120,4 @@ class MasterContents(Protocol):
 
     def inventory(self, connection: Session) -> list[Content]:
         """The tables of the database by schema, without Sluice's own tables."""
-        ...
-
-    def event_triggers(self, connection: Session, prefix: Prefix, schema: str) -> None:
-        """Makes those of an installed prefix; the session's account must be a superuser."""
-        ...
-
-    def remove_event_triggers(self, connection: Session, prefix: Prefix, schema: str) -> None:
-        """Removes those of an installed prefix; the session's account must be a superuser."""
-        ...
-
-    def has_event_triggers(self, connection: Session, prefix: Prefix, schema: str) -> bool:
-        """Whether event triggers call functions of the prefix in that schema."""
         ...

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.model.broadcast import Answer, Broadcast, Row
-from sluice.model.names import Prefix
 from sluice.model.position import Position
 
 
@@ -65,28 +64,28 @@ class Queries(Protocol):
 
 
 class Broadcasts(Protocol):
-    """On a master, over an autocommit session."""
+    """Those of a prefix on a master, over an autocommit session."""
 
-    def offered(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+    def offered(self) -> bool:
         """Whether the installation knows queries: an older release's does not."""
         ...
 
-    def ask(self, connection: Session, prefix: Prefix, schema: str, query: Query) -> AbstractContextManager[Queued]:
+    def ask(self, query: Query) -> AbstractContextManager[Queued]:
         """Queues a query. No captured change commits between its position and the end of the block, so no slave has
         passed the one and not met the other. Raises `LockNotAvailable` where writers are in the way.
         """
         ...
 
-    def next_for(self, connection: Session, prefix: Prefix, schema: str, slave: str, seen: Position) -> Waiting | None:
+    def next_for(self, slave: str, seen: Position) -> Waiting | None:
         """The oldest query that `slave`, which stands at `seen`, has not answered."""
         ...
 
-    def answer(self, connection: Session, prefix: Prefix, schema: str, id_: int, place: str, answer: Answer) -> None:
+    def answer(self, id_: int, place: str, answer: Answer) -> None:
         """Keeps the answer of `place`, a slave; empty: the master. The first one counts."""
         ...
 
-    def withdraw(self, connection: Session, prefix: Prefix, schema: str, id_: int) -> None: ...
+    def withdraw(self, id_: int) -> None: ...
 
-    def read(self, connection: Session, prefix: Prefix, schema: str, id_: int | None, number: int) -> list[Broadcast]:
+    def read(self, id_: int | None, number: int) -> list[Broadcast]:
         """The query `id_`, or the last ones, `number` of them at most."""
         ...

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.configuration.rule import TablePattern
-from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
 from sluice.model.registration import RegisteredTable
@@ -101,45 +100,45 @@ class CaptureRegistry(Protocol):
 class Capture(Protocol):
     """The DbResources of a prefix in `schema` of a master, over a session there."""
 
-    def Registry(self, connection: Session, prefix: Prefix, schema: str) -> CaptureRegistry: ...  # noqa: N802
+    @property
+    def registry(self) -> CaptureRegistry: ...
 
-    def installed(self, connection: Session, prefix: Prefix, schema: str) -> Installation | None:
+    def installed(self) -> Installation | None:
         """The installation of `prefix` in `schema`; None without one.
 
         Raises `Terminal` if a newer release installed it, somebody else owns it, or it is in another schema.
         """
         ...
 
-    def require(self, connection: Session, prefix: Prefix, schema: str) -> None:
+    def require(self) -> None:
         """Passes when the resources are there and current. Raises `Terminal`."""
         ...
 
-    def lock(self, connection: Session, prefix: Prefix, schema: str) -> None:
+    def lock(self) -> None:
         """Keeps other installers of the prefix out until the transaction ends."""
         ...
 
-    def version(self) -> int:
+    @property
+    def latest(self) -> int:
         """The version to which `upgrade` updates an installation."""
         ...
 
-    def ahead(self, have: Installation | None) -> Sequence[Callable[[Session, Prefix, str], None]]:
+    def ahead(self, have: Installation | None) -> Sequence[Callable[[], None]]:
         """What must be done before `upgrade`, each in a transaction of its own; doing it again changes nothing."""
         ...
 
-    def upgrade(self, connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+    def upgrade(self, have: Installation | None) -> list[str]:
         """Makes or changes what `have` lacks, in the caller's transaction; the names of the files that were run.
 
         Makes the schema where it is absent. Raises `Terminal` where it is unsafe, or names are taken.
         """
         ...
 
-    def pass_on(self, connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+    def pass_on(self, cascade: Iterable[Prefix]) -> bool:
         """Notes whose changes are captured besides the database's own; False when it is noted already."""
         ...
 
-    def note_wildcards(
-        self, connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool
-    ) -> bool:
+    def note_wildcards(self, lines: Sequence[Line], *, keyed: bool) -> bool:
         """If the database reports new tables, those that match `lines` are captured from their first row on, from now
         on.
 
@@ -147,6 +146,18 @@ class Capture(Protocol):
         """
         ...
 
-    def remove(self, connection: Session, prefix: Prefix, schema: str) -> None:
+    def remove(self) -> None:
         """Drops all objects of the prefix, in the caller's transaction."""
+        ...
+
+    def make_event_triggers(self) -> None:
+        """Makes those of an installed prefix; the session's account must be a superuser."""
+        ...
+
+    def remove_event_triggers(self) -> None:
+        """Removes those of an installed prefix; the session's account must be a superuser."""
+        ...
+
+    def has_event_triggers(self) -> bool:
+        """Whether event triggers call functions of the prefix in that schema."""
         ...

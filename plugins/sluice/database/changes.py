@@ -1,20 +1,20 @@
 """A source of changes: positions, the changes between two of them, the purge."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sluice.counted import counted
-from sluice.database.session import Session
+from sluice.database.rows import BlockRead
 from sluice.errors import SluiceError, Terminal
 from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
-from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote
 from sluice.model.shape import TableShape
@@ -176,31 +176,18 @@ class ChangeReader(Protocol):
 
 
 class ChangeSource(Protocol):
-    """What an apply needs from the source of changes, over a session in autocommit, unless methods say otherwise.
-
-    `schema`: of the DbResources, if the source is a database.
+    """What an apply needs from a source of changes: the queue of a prefix, over a session in autocommit, unless methods
+    say otherwise.
     """
 
-    def Reader(  # noqa: N802
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ) -> ChangeReader:
-        """`largest`: bytes above which a source that can tell leaves the contents of a change out."""
-        ...
-
-    def take(self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
+    def take(self, previous: Position | None = None) -> Position:
         """The master's position now, which can end a window that begins at `previous`.
 
         Raises `DataLost` where `previous` is of another master, or the master went back.
         """
         ...
 
-    def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
+    def beginning(self, after: int | None) -> Position | None:
         """The position at which a slave without a checkpoint begins; None if an initial update must bring its rows
         first.
 
@@ -209,43 +196,38 @@ class ChangeSource(Protocol):
         """
         ...
 
-    def window_end(
-        self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
-    ) -> Position:
+    def window_end(self, previous: Position, changes: int) -> Position:
         """The end of a window that begins at `previous`: the master's position now, or an earlier state of the master.
 
         An earlier one only if the source knows such a state after about so many `changes`. Raises as `take`.
         """
         ...
 
-    def nothing_committed(self, connection: Session, since: Position) -> bool:
+    def nothing_committed(self, since: Position) -> bool:
         """Whether certainly nothing was committed since the position `since`. False where finding out is not cheap."""
         ...
 
-    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
+    def secure(self, position: Position) -> list[Position]:
         """Returns when no crash of the master can undo what `position` saw, so that a slave may have it; as `purged`.
 
         Where the source can record it, `expect_continued` then notices a restore of the master, too.
         """
         ...
 
-    def expect_continued(self, connection: Session, prefix: Prefix, schema: str, positions: Iterable[Position]) -> None:
+    def expect_continued(self, positions: Iterable[Position]) -> None:
         """Raises `DataLost` where the master no longer has what the secured `positions` saw."""
         ...
 
-    def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    def registered(self) -> list[TableName]:
         """The replicated tables, whether captured already or not."""
         ...
 
-    def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         """The foreign keys of `tables`."""
         ...
 
     def definitions(
         self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
         tables: Sequence[TableName],
         seen: Position,
         above: int,
@@ -256,30 +238,30 @@ class ChangeSource(Protocol):
         """
         ...
 
-    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    def compare_definitions(self) -> list[TableName]:
         """Queues an item for each change of a definition that nothing else reported. Returns their tables.
 
         Returns none where writers or DDL hold the locks that it needs.
         """
         ...
 
-    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
+    def definitions_digest(self) -> str:
         """A digest that changes when there are new definitions to compare."""
         ...
 
-    def values_follow(self, connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+    def values_follow(self, table: TableName) -> bool:
         """Whether values of the table's rows, which a change of its definition rewrote, are not queued yet."""
         ...
 
-    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+    def reports_definitions(self) -> bool:
         """Whether the master reports changes of definitions by itself, and nothing waits for a comparison."""
         ...
 
-    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
         """The block of each of `keys`: how many of `bounds` are at or below it, in the master's order of keys."""
         ...
 
-    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+    def purged(self) -> list[Position]:
         """The positions of the last purge: changes that all of them cover may be deleted."""
         ...
 
@@ -287,15 +269,12 @@ class ChangeSource(Protocol):
 class ChangeQueue(ChangeSource, Protocol):
     """A master that stores its changes in a queue until every slave has them."""
 
-    def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
+    def captured(self) -> dict[TableName, str | None]:
         """Registered table → the fault of its capture, None for none."""
         ...
 
     def changes_of(
         self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
         window: Window,
         table: TableName,
         most: int,
@@ -303,29 +282,41 @@ class ChangeQueue(ChangeSource, Protocol):
         """The first `most` changes of `table` in the window, in order."""
         ...
 
-    def first_transaction(
-        self, connection: Session, prefix: Prefix, schema: str, window: Window, left_out: Collection[TableName]
-    ) -> list[WaitingTable]:
+    def first_transaction(self, window: Window, left_out: Collection[TableName]) -> list[WaitingTable]:
         """The tables of the window's first transaction that changes any table not in `left_out`; empty for none."""
         ...
 
-    def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    def check_definitions(self) -> list[TableName]:
         """As `compare_definitions`, but waits for the locks."""
         ...
 
-    def joining(self, connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
+    def joining(self, applied: Position) -> dict[TableName, bool]:
         """Table that joins after `applied` → whether all of its rows follow in the stream."""
         ...
 
-    def row_counts(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
+    def row_counts(self, tables: Sequence[TableName]) -> dict[TableName, Rows]:
         """The number of rows of each of `tables`: counted where they are few, otherwise estimated."""
+        ...
+
+    def reading(self, table: TableShape, lock_seconds: float | None = None) -> AbstractContextManager[BlockRead]:
+        """A transaction with a snapshot of its own, in which the rows of a block are read.
+
+        `lock_seconds`: it may lock rows, and no statement waits for locks, or keeps them, longer than this. After an
+        error in the block the session may be in the middle of a result: close it. Raises `Transient` where the table is
+        gone.
+        """
+        ...
+
+    def position_of_snapshot(self, earlier: Position, previous: Position | None) -> Position:
+        """The position of the snapshot of a transaction just begun on the master, good as the end of a window.
+
+        `earlier`: a position taken before the transaction began. `previous`: the window's beginning; None where nothing
+        was applied before.
+        """
         ...
 
     def purge(
         self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
         positions: Iterable[Position],
         *,
         batch: int = 20_000,
@@ -336,39 +327,39 @@ class ChangeQueue(ChangeSource, Protocol):
         """
         ...
 
-    def backlog(self, connection: Session, prefix: Prefix, schema: str) -> Backlog:
+    def backlog(self) -> Backlog:
         """The size of ITEMS, and which slaves and feeds hold the purge, as last noted."""
         ...
 
-    def waiting(self, connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
+    def waiting(self) -> tuple[int, int]:
         """How many changes are in ITEMS, counted, and about how many bytes they are."""
         ...
 
-    def room(self, connection: Session, prefix: Prefix, schema: str) -> Room | None:
+    def room(self) -> Room | None:
         """The room for ITEMS; None where the source cannot tell."""
         ...
 
-    def note_holders(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+    def note_holders(self, slaves: Iterable[str]) -> None:
         """Records which `slaves` hold the purge; without any, that it goes on."""
         ...
 
-    def feeds(self, connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
+    def feeds(self) -> list[FeedPosition]:
         """The position up to which each feed has read, by feed and table."""
         ...
 
-    def note_feed(self, connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
+    def note_feed(self, read: FeedPosition) -> None:
         """Stores the position up to which a feed has read: as far as the feed is concerned, covered changes may be
         purged."""
         ...
 
-    def drop_feed(self, connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
+    def drop_feed(self, feed: str) -> int:
         """Forgets a feed; of how many tables."""
         ...
 
-    def noted(self, connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
+    def noted(self) -> dict[str, SlaveNote]:
         """What the last purge recorded about the slaves."""
         ...
 
-    def note(self, connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
+    def note(self, slaves: Mapping[str, SlaveNote]) -> None:
         """Keeps it for the next purge."""
         ...

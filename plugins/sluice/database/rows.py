@@ -12,7 +12,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
@@ -190,26 +190,11 @@ class RowSource(NamesTables, Protocol):
 
     def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
 
-    def reading(
-        self,
-        connection: Session,
-        table: TableShape,
-        prefix: Prefix,
-        schema: str,
-        lock_seconds: float | None = None,
-    ) -> AbstractContextManager[BlockRead]:
-        """A transaction with a snapshot of its own, on a session in autocommit.
-
-        `lock_seconds`: it may lock rows, and no statement waits for locks, or keeps them, longer than this. After an
-        error in the block the session may be in the middle of a result: close it. Raises `Transient` where the table is
-        gone.
-        """
-        ...
-
     def reading_exported(
         self, connection: Session, table: TableShape, exported: str, marker: Position
     ) -> AbstractContextManager[BlockRead]:
-        """As `reading`, in the snapshot `exported`, whose position is `marker`. Also raises `SnapshotGone`."""
+        """As `ChangeQueue.reading`, in the snapshot `exported`, whose position is `marker`. Also raises
+        `SnapshotGone`."""
         ...
 
     def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
@@ -218,16 +203,6 @@ class RowSource(NamesTables, Protocol):
 
     def export_snapshot(self, connection: Session) -> str:
         """Exports the transaction's snapshot. Returns its name; others can import it while the transaction lasts."""
-        ...
-
-    def position_of_snapshot(
-        self, connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-    ) -> Position:
-        """The position of the snapshot of a transaction just begun on the master, good as the end of a window.
-
-        `earlier`: a position taken before the transaction began. `previous`: the window's beginning; None where nothing
-        was applied before.
-        """
         ...
 
     def rows_under(

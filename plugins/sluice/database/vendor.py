@@ -6,7 +6,7 @@ from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
-from sluice.database.changes import ChangeQueue, ChangeSource
+from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
 from sluice.database.control import LoadLocks, OwnTables
 from sluice.database.digests import Digester
@@ -36,8 +36,21 @@ class Source(Protocol):
     @property
     def sessions(self) -> Connector: ...
 
-    @property
-    def changes(self) -> ChangeSource: ...
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeSource:
+        """The queue of a prefix. `schema`: of its DbResources, if the source is a database."""
+        ...
+
+    def reader(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader:
+        """`largest`: bytes above which a source that can tell leaves the contents of a change out."""
+        ...
 
     @property
     def images(self) -> RowImageCodec:
@@ -101,14 +114,14 @@ class Vendor(Source, Protocol):
     @property
     def queries(self) -> Queries: ...
 
-    @property
-    def broadcasts(self) -> Broadcasts: ...
+    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> Broadcasts | None:
+        """None: the vendor has none."""
+        ...
 
     @property
     def digests(self) -> Digester: ...
 
-    @property
-    def changes(self) -> ChangeQueue: ...
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue: ...
 
     @property
     def rows(self) -> RowSource: ...
@@ -125,8 +138,9 @@ class Vendor(Source, Protocol):
     @property
     def preflight(self) -> Preflight: ...
 
-    @property
-    def capture(self) -> Capture: ...
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
+        """The DbResources of a prefix in `schema` of a master."""
+        ...
 
     @property
     def failover(self) -> FailoverSupport: ...

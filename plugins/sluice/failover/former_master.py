@@ -54,11 +54,11 @@ class FormerMaster:
 
     def only_here(self) -> list[str]:
         """The changes that it captured and the new master lacks, a line each."""
-        changes, prefix = self.vendor.changes, self.failover.prefix
-        now = changes.take(self.session, prefix, self.schema)
+        queue = self.vendor.queue(self.session, self.failover.prefix, self.schema)
+        now = queue.take()
         window, lines = Window(positions.parse(self.record.last), now), list[str]()
-        for table in sorted(changes.captured(self.session, prefix, self.schema)):
-            items = changes.changes_of(self.session, prefix, self.schema, window, table, MOST + 1)
+        for table in sorted(queue.captured()):
+            items = queue.changes_of(window, table, MOST + 1)
             for action, new, old in items[:MOST]:
                 rows = [str(self.vendor.images.row(text)) for text in (old, new) if text and action != "TRUNCATE"]
                 lines.append(f"{action} {table}" + (f": {' → '.join(rows)}" if rows else ""))
@@ -81,7 +81,7 @@ def found(failover: Failover, master: Session, slave: Session) -> FormerMaster |
         record = vendor.failover.FailoverStore(new, failover.prefix, new_schema, failover.slave.name).read()
         if record is None or record.action is not Action.FORCED or not passed(record.phase, Phase.SWITCHED):
             continue
-        if vendor.capture.installed(former, failover.prefix, schema) is None:
+        if vendor.capture(former, failover.prefix, schema).installed() is None:
             return None
         one = FormerMaster(failover, record, former, schema, place, new_place)
         checkpoint = one.checkpoints.read()

@@ -314,8 +314,8 @@ def own_guard(failover: Failover, slave: Session) -> MasterGuard:
 
 def position_of(failover: Failover, master: Session) -> Position:
     """The position of the master now; no crash of it undoes what it covers."""
-    module = vendor_of(failover.master_info.vendor).changes
-    queue = (master, failover.prefix, failover.replication.master.schema)
-    taken = module.take(*queue)
-    module.secure(*queue, taken)
+    vendor = vendor_of(failover.master_info.vendor)
+    queue = vendor.queue(master, failover.prefix, failover.replication.master.schema)
+    taken = queue.take()
+    queue.secure(taken)
     return taken

@@ -158,7 +158,7 @@ def read_sheet(failover: Failover, master: Session) -> Sheet:
     """The master's definitions as they are now."""
     vendor = vendor_of(failover.master_info.vendor)
     schema = failover.replication.master.schema
-    tables = sorted(vendor.changes.captured(master, failover.prefix, schema))
+    tables = sorted(vendor.queue(master, failover.prefix, schema).captured())
     return vendor.failover.sheet(master, failover.prefix, schema, failover.master_info.place, tables)
 
 
@@ -186,9 +186,9 @@ def _read_slave(failover: Failover, facts: Facts, slave: Session, store: "Redis"
 
 def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
     vendor, schema = vendor_of(failover.master_info.vendor), failover.replication.master.schema
-    captured = vendor.changes.captured(master, failover.prefix, schema)
+    captured = vendor.queue(master, failover.prefix, schema).captured()
     facts.faults = {table: fault for table, fault in captured.items() if fault}
-    facts.feeds = sorted({read.feed for read in vendor.changes.feeds(master, failover.prefix, schema)})
+    facts.feeds = sorted({read.feed for read in vendor.queue(master, failover.prefix, schema).feeds()})
     guard = vendor.failover.Guard(master, failover.prefix, schema)
     facts.claimed = _claim(guard.claimed(), failover)
     facts.sheet = read_sheet(failover, master)

@@ -170,19 +170,19 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
         if not failover.reverse:
             move(failover, slave, Phase.CAPTURED)
             return
-        vendor, schema = vendor_of(failover.slave_info.vendor), failover.slave.schema
         _install(failover, slave, install)
-        start = vendor.changes.take(slave, failover.prefix, schema)
-        vendor.changes.secure(slave, failover.prefix, schema, start)
+        queue = vendor_of(failover.slave_info.vendor).queue(slave, failover.prefix, failover.slave.schema)
+        start = queue.take()
+        queue.secure(start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
     log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start, start.time)
 
 
 def _install(failover: Failover, slave: Session, install: Callable[[Session], bool]) -> None:
     """Installs the capture; for an abort, a note is written first that there was none."""
-    capture = vendor_of(failover.slave_info.vendor).capture
+    capture = vendor_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
     noted = any(made.what == CAPTURE for made in failover.record(slave).made)
-    if not noted and capture.installed(slave, failover.prefix, failover.slave.schema) is None:
+    if not noted and capture.installed() is None:
         failover.kept(slave).note_made(Made(CAPTURE, ()))
     install(slave)
 
@@ -251,8 +251,8 @@ def _switch(failover: Failover, slave: Session, record: Record) -> Switch:
 
 def _release_own(failover: Failover, slave: Session) -> None:
     """Makes the slave accept writes again if it was a master before and another failover made it refuse them."""
-    capture = vendor_of(failover.slave_info.vendor).capture
-    if capture.installed(slave, failover.prefix, failover.slave.schema) is None:
+    capture = vendor_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
+    if capture.installed() is None:
         return
     own = own_guard(failover, slave)
     claimed = own.claimed()

@@ -50,7 +50,7 @@ class ChangeRead:
         master = self.master
         begin, end = positions.parse(span.begin), positions.parse(span.end)
         above: int | None = span.above
-        with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
+        with master.reader() as reader:
             while above is not None:
                 window = Window(begin, end).between(above, span.up_to)
                 above = None
@@ -93,21 +93,21 @@ def spans(begin: Position, end: Position, keys: int | None = None) -> list[Span]
 
 def begun(master: Master, session: Session, feed: str, table: str) -> Position:
     """The position up to which a feed has read `table`. A new feed begins now: from here on it holds the purge."""
-    queue = master.queue
-    for read in queue.feeds(session, master.prefix, master.schema):
+    queue = master.queue(session)
+    for read in queue.feeds():
         if (read.feed, read.table) == (feed, table):
             expect_held(master, session, read.position)
             return read.position
-    position = queue.take(session, master.prefix, master.schema)
-    queue.secure(session, master.prefix, master.schema, position)
-    queue.note_feed(session, master.prefix, master.schema, FeedPosition(feed, table, position))
+    position = queue.take()
+    queue.secure(position)
+    queue.note_feed(FeedPosition(feed, table, position))
     return position
 
 
 def expect_held(master: Master, session: Session, begin: Position) -> None:
     """Raises `ChangesPurged` if changes after `begin` may be deleted, `DataLost` if the master was restored."""
-    master.queue.expect_continued(session, master.prefix, master.schema, [begin])
-    if lost(begin, master.queue.purged(session, master.prefix, master.schema)):
+    master.queue(session).expect_continued([begin])
+    if lost(begin, master.queue(session).purged()):
         raise ChangesPurged(f"{master.prefix} from {begin} on")
 
 

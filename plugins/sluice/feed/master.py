@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from sluice.config import Replication
-from sluice.database.changes import ChangeQueue
+from sluice.database.changes import ChangeQueue, ChangeReader
 from sluice.database.column_types import LogicalColumn
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -59,9 +59,11 @@ class Master:
     def vendor(self) -> Vendor:
         return vendor_of(self.info.vendor)
 
-    @property
-    def queue(self) -> ChangeQueue:
-        return self.vendor.changes
+    def queue(self, session: Session) -> ChangeQueue:
+        return self.vendor.queue(session, self.prefix, self.schema)
+
+    def reader(self) -> ChangeReader:
+        return self.vendor.reader(self.info, self.prefix, self.schema, application=self.application)
 
     @property
     def application(self) -> str:
@@ -79,7 +81,7 @@ class Master:
 
     def shape(self, session: Session, table: TableName) -> TableShape:
         """The shape of a captured table. Raises `NotReplicated`."""
-        captured = self.queue.registered(session, self.prefix, self.schema)
+        captured = self.queue(session).registered()
         shape = self.vendor.rows.shape(session, table) if table in captured else None
         if shape is None:
             raise NotReplicated(self.prefix, table, captured)

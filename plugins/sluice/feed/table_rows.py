@@ -79,7 +79,7 @@ class TableRead:
         by_name = {column.name: column for column in self.columns}
         with (
             self.master.session() as session,
-            vendor.rows.reading(session, self.shape, self.master.prefix, self.master.schema) as snapshot,
+            self.master.queue(session).reading(self.shape) as snapshot,
         ):
             if snapshot.shape != self.shape:
                 raise TableChanged(self.shape.table)
@@ -98,12 +98,10 @@ class TableRead:
         """The corrections that undo the changes after the position, of this partition only if they bring rows back."""
         master, table = self.master, self.shape.table
         position = positions.parse(self.position)
-        if lost(position, master.queue.purged(session, master.prefix, master.schema)):
+        if lost(position, master.queue(session).purged()):
             raise ChangesPurged(f"{table} as of {position}")
         names = [column.name for column in self.columns]
-        changes = master.queue.changes_of(
-            session, master.prefix, master.schema, Window(position, marker), table, MOST_CHANGES + 1
-        )
+        changes = master.queue(session).changes_of(Window(position, marker), table, MOST_CHANGES + 1)
         if len(changes) > MOST_CHANGES:
             raise Terminal(
                 f"{table} had more than {MOST_CHANGES:,} changes since {position}. Read it as of a later position."
@@ -113,7 +111,7 @@ class TableRead:
             return past
         places = [names.index(column.name) for column in self.shape.key]
         keys: list[Key] = [tuple(version[place] or "" for place in places) for version in past.back]
-        where = master.queue.locate(session, self.shape, self.bounds, keys)
+        where = master.queue(session).locate(self.shape, self.bounds, keys)
         versions = tuple(version for version, place in zip(past.back, where, strict=True) if place == number)
         return TakenBack(past.gone, versions)
 

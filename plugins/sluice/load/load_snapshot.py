@@ -67,7 +67,7 @@ class LoadSnapshot:
 
     def _begin(self, slave: Session, store: BlockStore) -> None:
         """Plans all blocks again at a new snapshot."""
-        update, positions = self.update, vendor_of(self.update.master_info.vendor).changes
+        update = self.update
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]
         if stored:
             log.warning(
@@ -91,7 +91,7 @@ class LoadSnapshot:
             if stored:
                 steps.clear_tables(update, preparation, [progress.table for progress in stored])
             order = preparation.order()
-            positions.secure(master, update.prefix, update.replication.master.schema, marker)
+            update.queue(master).secure(marker)
         with slave.transaction():
             checkpoints = CheckpointStore.of(update, slave)
             checkpoints.read(lock=True)
@@ -106,13 +106,14 @@ class LoadSnapshot:
 
     def _export(self) -> tuple[Position, str]:
         """The position of a new snapshot, and its name; it lives as long as its session."""
-        update, prefix, schema = self.update, self.update.prefix, self.update.replication.master.schema
-        self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}")
+        update = self.update
+        self._session = session = update.connect_master(f"sluice load snapshot {update.prefix} {update.slave.name}")
         snapshot = vendor_of(update.master_info.vendor).rows
         # Before the transaction: sequence values read in it would be too late as a lower bound.
-        earlier = vendor_of(update.master_info.vendor).changes.take(session, prefix, schema)
+        queue = update.queue(session)
+        earlier = queue.take()
         snapshot.begin_snapshot(session)
-        return snapshot.position_of_snapshot(session, prefix, schema, earlier, None), snapshot.export_snapshot(session)
+        return queue.position_of_snapshot(earlier, None), snapshot.export_snapshot(session)
 
     def _close(self) -> None:
         if self._session is not None:

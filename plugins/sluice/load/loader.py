@@ -217,7 +217,7 @@ class Loader(BlockWorker):
                 stream = of_master.rows.stream(master, query, writer.row_format, read.end if read.locked else None)
                 pieces = Pieces(self._passing(stream, read, writer), self._beat(block))
                 rows = writer.write(slave, pieces)
-            of_master.changes.secure(master, update.prefix, update.replication.master.schema, read.marker)
+            update.queue(master).secure(read.marker)
             self._passed(read.marker, pieces.bytes)
             if not self._blocks(slave).store(block, self.loader, read.marker, rows, pieces.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")

@@ -33,7 +33,7 @@ def drop(update: Update, master: Session, slave: Session, tables: Collection[Tab
     if not known or not tables:
         return []
     of_master, following = vendor_of(update.master_info.vendor), vendor_at(update).following
-    registered = of_master.changes.registered(master, update.prefix, update.replication.master.schema)
+    registered = update.queue(master).registered()
     wanted = fitting.of_master(OfMaster.read(of_master.schemas, master, list(tables), list(registered)), update)
     present = by_place(following.present(slave, list(tables)))
     outdated = defined.outdated(wanted.made_from, present, known)

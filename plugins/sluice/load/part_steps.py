@@ -19,7 +19,6 @@ from sluice.control.load_owner import LoadOwner
 from sluice.counted import counted
 from sluice.database.control import Owner
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.load.load_ownership import LoadEnded, owner_of
@@ -152,7 +151,7 @@ def examine(
             return {}, {}
     except TablesDiffer:
         pass
-    now = vendor_of(update.master_info.vendor).changes.take(master, update.prefix, update.replication.master.schema)
+    now = update.queue(master).take()
     deadline = time.monotonic() + BEHIND_SECONDS
     while not _has_applied(update, slave, now):
         if time.monotonic() > deadline:
@@ -220,8 +219,7 @@ def expect_ready(update: Update, states: TableStates) -> None:
 
 def ready_tables(update: Update, master: Session, slave: Session) -> list[TableName]:
     """The replicated tables of the slave that are ready: foreign keys between them can be made."""
-    changes = vendor_of(update.master_info.vendor).changes
-    captured = changes.captured(master, update.prefix, update.replication.master.schema)
+    captured = update.queue(master).captured()
     on_slave = vendor_at(update).rows.shapes(slave, list(captured))
     states = CheckpointStore.of(update, slave).configured().tables
     return [table for table in captured if table in on_slave and states.ready(table)]

@@ -304,4 +304,4 @@ def _inside(update: Update, master: Session, shape: TableShape, part: Part, keys
 def _places(
     update: Update, master: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
 ) -> list[int]:
-    return vendor_of(update.master_info.vendor).changes.locate(master, shape, bounds, keys)
+    return update.queue(master).locate(shape, bounds, keys)

@@ -64,9 +64,7 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     A table that appeared after the last reconciliation is left out and logged: the next initial update loads it.
     Raises `NotCaptured` for tables whose capture is broken.
     """
-    registered = vendor_of(update.master_info.vendor).changes.captured(
-        master, update.prefix, update.replication.master.schema
-    )
+    registered = update.queue(master).captured()
     existing = vendor_of(update.master_info.vendor).rows.tables(master)
     resolved = update.replication.resolve(existing)
     wanted = [each.table for each in resolved if update.selection.covers(each.table)]
@@ -307,8 +305,7 @@ class Preparation:
         """Drops foreign keys that refer to `tables`, which are made again; the end of the update makes them again."""
         if not tables:
             return
-        place = self.update.replication.master.schema
-        captured = self._of_master.changes.captured(self.master, self.update.prefix, place)
+        captured = self.update.queue(self.master).captured()
         touching = [
             key for key in self._of_master.schemas.constraints(self.master, list(captured)) if key.parent in tables
         ]

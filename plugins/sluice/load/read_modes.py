@@ -81,7 +81,7 @@ def reading(update: Update, master: Session, shape: TableShape, block: Block) ->
     seconds = update.options.lock_timeout if locked else None
     read: BlockRead | None = None
     try:
-        with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as read:
+        with update.queue(master).reading(shape, seconds) as read:
             yield read
     except SnapshotTooOld as error:
         raise BlockTooLong(block, error) from error

@@ -399,18 +399,18 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
 
 def _plan_whole(update: Update, master: Session, slave: Session, for_another: bool) -> int:
     """Plans all tables. Returns how many; 0 where that was done before. Raises `MasterChanging`."""
-    changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
+    queue = update.queue(master)
     for _ in range(PLAN_TRIES):
         # First the captured tables: others may change before the start position without any trace.
         tables = tables_to_load(update, master, slave)
-        start = changes.take(master, update.prefix, schema)
+        start = queue.take()
         # DDL before the start position reaches the slave only by this comparison.
         preparation = Preparation(update, master, slave, tables)
         preparation.extend_types()
         unfit = preparation.unfit()
         if not unfit:
-            changes.secure(master, update.prefix, schema, start)
-            captured = changes.captured(master, update.prefix, schema)
+            queue.secure(start)
+            captured = queue.captured()
             with slave.transaction():
                 checkpoints = CheckpointStore.of(update, slave)
                 states = checkpoints.configured(lock=True).tables

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sluice.config import InitialOptions, SlaveConfig
 from sluice.configuration.placement import Placement
+from sluice.database.changes import ChangeQueue
 from sluice.database.registry import vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
@@ -91,6 +92,10 @@ class Update(Pair):
     def connect_master(self, application: str | None = None, options: SessionOptions = PLAIN) -> Session:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         return _connect(self.master_info, application or self.application, options)
+
+    def queue(self, master: Session) -> ChangeQueue:
+        """The master's queue, over a session there."""
+        return vendor_of(self.master_info.vendor).queue(master, self.prefix, self.replication.master.schema)
 
     def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""

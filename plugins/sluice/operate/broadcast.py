@@ -57,19 +57,20 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
     options = SessionOptions(statement_seconds=query.seconds, read_only=True)
     application = f"sluice {prefix} broadcast"
     with reach(master, application) as queueing:
-        if not vendor.broadcasts.offered(queueing, prefix, schema):
+        broadcasts = vendor.broadcasts(queueing, prefix, schema)
+        if broadcasts is None or not broadcasts.offered():
             raise NotOffered(f"{prefix}: the DbResources are of an older release. Run the DAG install_resources.")
 
         def queue() -> tuple[int, Answer]:
             with vendor.sessions.connect(master, application=application, autocommit=True, options=options) as reading:
-                queued = vendor.broadcasts.ask(queueing, prefix, schema, query)
+                queued = broadcasts.ask(query)
                 return _answered(vendor, reading, query, queued, hidden=bool(replication.verify.mask))
 
         id_, answer = lock_waits.until_unlocked(queue)
         if answer.error:
-            vendor.broadcasts.withdraw(queueing, prefix, schema, id_)
+            broadcasts.withdraw(id_)
             raise QueryRefused(answer.error)
-        vendor.broadcasts.answer(queueing, prefix, schema, id_, "", answer)
+        broadcasts.answer(id_, "", answer)
     log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, query.person, ", ".join(names), wanted)
     return id_
 
@@ -121,9 +122,8 @@ def _read(replication: Replication, master: ConnectionInfo, id_: int | None, num
     _require(replication)
     vendor, schema = vendor_of(master.vendor), replication.master.schema
     with reach(master, f"sluice {replication.prefix} broadcast") as session:
-        if not vendor.broadcasts.offered(session, replication.prefix, schema):
-            return []
-        return vendor.broadcasts.read(session, replication.prefix, schema, id_, number)
+        broadcasts = vendor.broadcasts(session, replication.prefix, schema)
+        return broadcasts.read(id_, number) if broadcasts is not None and broadcasts.offered() else []
 
 
 def _require(replication: Replication) -> None:

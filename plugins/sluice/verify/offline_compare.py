@@ -8,6 +8,7 @@ compared at the slave's position, although the master is past it.
 from collections.abc import Iterable, Sequence
 
 from sluice.control.checkpoint import CheckpointStore
+from sluice.database.changes import ChangeQueue
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint
@@ -56,11 +57,10 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
     for session in slave.sessions[1:]:
         begun(session, exported)
 
-    prefix, schema = pair.prefix, pair.replication.master.schema
     snapshot = master.vendor.rows
-    earlier = master.vendor.changes.take(master.control, prefix, schema, slave_position)
+    earlier = _queue(pair, master, master.control).take(slave_position)
     snapshot.begin_snapshot(master.first)
-    seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, slave_position)
+    seen = _queue(pair, master, master.first).position_of_snapshot(earlier, slave_position)
     exported = snapshot.export_snapshot(master.first)
     for session in master.sessions[1:]:
         snapshot.begin_snapshot(session, exported)
@@ -101,8 +101,7 @@ def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | N
 def waiting(pair: Pair, master: Side, window: Window, table: TableName) -> list[Waiting]:
     """The changes of `table` that wait. Raises `ChangesWait`."""
     source = master.vendor
-    schema = pair.replication.master.schema
-    items = source.changes.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
+    items = _queue(pair, master, master.first).changes_of(window, table, MOST_WAITING + 1)
     if len(items) > MOST_WAITING:
         raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
     return [images(source.images, *item) for item in items]
@@ -115,3 +114,7 @@ def _key(row: Image, key: Sequence[str]) -> Row:
 def checkpoint(pair: Pair, slave: Side, session: Session) -> Checkpoint | None:
     """The checkpoint that a session on the slave sees."""
     return CheckpointStore.of(pair, session).read()
+
+
+def _queue(pair: Pair, master: Side, session: Session) -> ChangeQueue:
+    return master.vendor.queue(session, pair.prefix, pair.replication.master.schema)

@@ -102,8 +102,7 @@ class OracleMasterRig(Rig):
         return RejectStore(self.slave, self.pair.prefix, self.pair.slave.schema, "dr1")
 
     def await_current(self, seconds: float = 60.0) -> None:
-        changes = vendor_of("oracle").changes
-        now = changes.take(self.master, self.pair.prefix, "")
+        now = vendor_of("oracle").queue(self.master, self.pair.prefix, "").take()
 
         def current() -> bool:
             found = self.checkpoint
@@ -113,7 +112,7 @@ class OracleMasterRig(Rig):
         self.await_that(current, seconds)
 
     def tables(self) -> list[TableName]:
-        return vendor_of("oracle").changes.registered(self.master, self.pair.prefix, "")
+        return vendor_of("oracle").queue(self.master, self.pair.prefix, "").registered()
 
     def compared(self) -> dict[TableName, TableFinding]:
         """The outcome of a comparison by digests for each table, both sides at one position."""

@@ -18,7 +18,7 @@ from sluice.model.event import EventKind
 from sluice.model.server_identity import MasterReplaced
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import purge
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 
 TABLES = """
@@ -239,7 +239,7 @@ def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[...,
         pair.await_current()
     applied = pair.checkpoint.position
     assert applied is not None
-    assert purge.purge(pair.master, pair.pair.prefix, "public", [applied]) > 0
+    assert PostgresQueue(pair.master, pair.pair.prefix, "public").purge([applied]) > 0
     with pair.apply():
         pair.await_current()
     with pair.slave.transaction():
@@ -268,7 +268,7 @@ def test_a_running_apply_of_a_dropped_slave_skips_no_change(rig: Callable[..., R
             (own,) = pair.master.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or (0,)
             # What a purge notes after the commit of what it deletes.
             now = SnapshotPosition(own + 1, own + 1)
-            purge._record(pair.master, pair.pair.prefix, "public", [now])
+            PostgresQueue(pair.master, pair.pair.prefix, "public").note_purged([now])
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert pair.slave.execute("SELECT count(*) FROM public.account").fetchone() == (0,)

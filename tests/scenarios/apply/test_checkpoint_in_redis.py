@@ -27,7 +27,7 @@ from sluice.model.reject import RejectStatus
 from sluice.model.table_state import TableState
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import purge
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 
@@ -191,14 +191,14 @@ def test_an_emptied_redis_after_a_purge_has_lost_nothing(kept: Callable[..., Rig
     fallback = pair.checkpoint.position
     assert fallback is not None
     assert applied is not None
-    purge.purge(pair.master, pair.pair.prefix, "public", [applied, fallback])
+    PostgresQueue(pair.master, pair.pair.prefix, "public").purge([applied, fallback])
     assert waiting(pair) == 2
     redis_store.connect(pair.redis_url).flushall()
     current(pair)
     current(pair)
     fallback = pair.checkpoint.position
     assert fallback is not None
-    assert purge.purge(pair.master, pair.pair.prefix, "public", [fallback]) == 2
+    assert PostgresQueue(pair.master, pair.pair.prefix, "public").purge([fallback]) == 2
     assert waiting(pair) == 0
     redis_store.connect(pair.redis_url).flushall()
     pair.master.execute("DELETE FROM public.t WHERE id = 1")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 
 KEYED = "CREATE TABLE public.t (id int PRIMARY KEY, n int NOT NULL, v text)"
@@ -127,7 +127,7 @@ def test_a_table_registered_within_a_large_window_is_made(rig: Callable[..., Rig
 
 def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Callable[..., Rig]) -> None:
     pair = rig(KEYED)
-    now = position.take(pair.master, pair.pair.prefix, "public")
+    now = PostgresQueue(pair.master, pair.pair.prefix, "public").take()
     ahead = replace(now, xmin=now.xmin + 10**6, xmax=now.xmax + 10**6, xip=frozenset(), high=now.high + 100)
     with pair.slave.transaction():
         pair.checkpoints.start_at(ahead)

@@ -9,7 +9,6 @@ import pytest
 
 from sluice.apply import definition_follower
 from sluice.apply.definition_follower import DefinitionStops
-from sluice.apply.pair_sessions import PairSessions
 from sluice.capture import wildcards
 from sluice.configuration.options import DdlOptions, Policy
 from sluice.control.definitions import DefinitionStore
@@ -19,6 +18,7 @@ from sluice.model.defined import Place
 from sluice.model.names import TableName
 from sluice.vendors.postgres import schemas
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.target import following
 from sluice.verify import definition_gaps
 from tests.rig.applying import Applying
@@ -170,14 +170,14 @@ def test_a_definition_follows_as_soon_as_its_column_exists(
     pair = rig(TABLES)
     for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():
         pair.master.execute(f"DROP EVENT TRIGGER {quoted(name)}".encode())
-    found = PairSessions.compare_structure
+    found = PostgresQueue.compare_definitions
     with pair.apply() as running:
         await_followed(pair, running)
-        monkeypatch.setattr(PairSessions, "compare_structure", lambda _: [])
+        monkeypatch.setattr(PostgresQueue, "compare_definitions", lambda _: [])
         pair.master.execute("ALTER TABLE public.t RENAME COLUMN n TO m")
         pair.master.execute('ALTER TABLE public.t ADD CONSTRAINT "check" CHECK (m > 0)')
         pair.await_that(lambda: 'column "m" does not exist' in caplog.text)
-        monkeypatch.setattr(PairSessions, "compare_structure", found)
+        monkeypatch.setattr(PostgresQueue, "compare_definitions", found)
         await_same(pair)
 
 

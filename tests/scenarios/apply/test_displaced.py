@@ -14,7 +14,7 @@ from sluice.database.conflicts import Drift, RowStays
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 
 TABLES = """
@@ -189,7 +189,7 @@ def test_a_value_that_only_the_slave_keeps_unique_stops_it_and_both_rows_stay(ri
 def test_a_row_is_read_as_it_was_where_the_window_ends(rig: Callable[..., Rig], since: str) -> None:
     pair = rig("CREATE TABLE public.t (id numeric PRIMARY KEY, v text)")
     pair.master.execute("INSERT INTO public.t VALUES (1, 'one'), (2, '<two & more>')")
-    at = position.take(pair.master, pair.pair.prefix, "public")
+    at = PostgresQueue(pair.master, pair.pair.prefix, "public").take()
     pair.master.execute(f"{since}; INSERT INTO public.t VALUES (9, 'new')".encode())
     table = TableName("public", "t")
     change = RowChange(1, table, Action.INSERT, ("id",), {"id": "1", "v": "one"}, {}, None, None)

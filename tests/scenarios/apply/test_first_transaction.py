@@ -18,7 +18,7 @@ from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
-from sluice.vendors.postgres.source import resources
+from sluice.vendors.postgres.source.resources import PostgresCapture
 from tests.airflow_connections import connect_airflow
 from tests.rig.rig import Rig
 
@@ -144,7 +144,7 @@ def test_a_prefix_is_uninstalled_twice_and_its_tables_stay(
     for _ in range(2):
         for step in (steps_removal.leave_slaves, steps_removal.uninstall, steps_removal.forget):
             step.body(confirmed)
-    assert resources.installed(pair.master, pair.pair.prefix, "public") is None
+    assert PostgresCapture(pair.master, pair.pair.prefix, "public").installed() is None
     assert pair.master.execute("SELECT count(*) FROM public.good").fetchone() == (1,)
     there = "SELECT to_regclass('public.demo_checkpoint') IS NULL, to_regclass('public.good') IS NULL"
     assert pair.slave.execute(there).fetchone() == (True, False)

@@ -34,7 +34,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres import catalog, failover
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.airflow_connections import connect_airflow
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
@@ -318,7 +318,7 @@ class Shop:
 
     def await_current(self) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
-        now = position.take(self.sessions[self.replication.master.conn_id], self.replication.prefix, "sluice")
+        now = PostgresQueue(self.sessions[self.replication.master.conn_id], self.replication.prefix, "sluice").take()
         until(lambda: bool((at := self.checkpoint.position) and at.covers_all_of(now)))
 
     def assert_equal(self) -> None:

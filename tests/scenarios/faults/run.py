@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies, last_lines
 from tests.scenarios.faults.audit import Point
@@ -182,7 +182,7 @@ def _few(findings: list[str]) -> list[str]:
 
 def _drain(ends: Ends, applies: Applies, idle: Any, *, lags: bool) -> None:
     rig = ends.rig
-    now = position.take(rig.master, rig.pair.prefix, "public")
+    now = PostgresQueue(rig.master, rig.pair.prefix, "public").take()
     until = time.monotonic() + DRAIN_SECONDS
 
     def drained() -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 from tests.scenarios.faults.pair import pair
 from tests.scenarios.faults.plan import plan
@@ -64,7 +64,7 @@ def test_a_transaction_id_that_the_slave_went_by_is_not_given_out_again(rig: Rig
         for number in range(20):
             other.execute("INSERT INTO public.accounts VALUES (%s, 0, 0)", [number])
             other.rollback()
-        now = position.take(rig.master, rig.pair.prefix, "public")
+        now = PostgresQueue(rig.master, rig.pair.prefix, "public").take()
         rig.await_that(lambda: bool((reached := rig.checkpoint.position) and reached.covers_all_of(now)))
         other.close()
         rig = without_power(rig, servers)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from devstack.account import new_folder
 from sluice.feed.change_read import begun
 from sluice.feed.master import Master
-from sluice.vendors.postgres.source import change_source
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.endpoints import like_a_cluster
 from tests.rig.rig import Rig
 from tests.scenarios.feeds.accounts import ACCOUNTS, folded, rows_of, run_to_end, transfer
@@ -18,7 +18,7 @@ from tests.scenarios.feeds.reading import registered, session_of
 
 
 def feed_is_at(rig: Rig) -> str:
-    found = change_source.feeds(rig.master, rig.pair.prefix, "public")
+    found = PostgresQueue(rig.master, rig.pair.prefix, "public").feeds()
     assert [(each.feed, each.table) for each in found] == [("lake", "public.accounts")]
     return found[0].position.text()
 

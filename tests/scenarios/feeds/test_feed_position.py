@@ -11,7 +11,7 @@ from sluice.feed.table_rows import ChangesPurged, plan
 from sluice.model.feed import FeedPosition
 from sluice.model.names import TableName
 from sluice.model.row_condition import Operator, RowCondition
-from sluice.vendors.postgres.source import change_source
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.direct_work import housekeeping, purge
 from tests.rig.rig import Rig
 from tests.scenarios.feeds.conftest import MakeRig
@@ -29,7 +29,7 @@ def purged(rig: Rig) -> int:
 
 def lines(rig: Rig) -> list[str]:
     """The lines of `./sluice status` about feeds."""
-    found = change_source.feeds(rig.master, rig.pair.prefix, "public")
+    found = PostgresQueue(rig.master, rig.pair.prefix, "public").feeds()
     return [line.strip() for line in status.feeds(rig.replication, found, rig.master_info)]
 
 
@@ -53,7 +53,7 @@ def test_a_feed_holds_the_purge_shows_its_lag_and_is_dropped(master: MakeRig) ->
     insert(rig, 6, 10)
     assert purged(rig) == 0
     assert lines(rig)[0].startswith("feed lake, public.orders: 5 changes behind, current as of ")
-    change_source.note_feed(rig.master, lake.prefix, "public", FeedPosition("lake", "public.orders", rig.now()))
+    PostgresQueue(rig.master, lake.prefix, "public").note_feed(FeedPosition("lake", "public.orders", rig.now()))
     insert(rig, 11, 11)
     assert purged(rig) == 5
     with pytest.raises(ChangesPurged, match="changes since that position were purged"):

@@ -22,7 +22,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.vendors.postgres import catalog, session_locks
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.source import change_source, position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.vendors.postgres.target import load_ownership
 from tests.rig.rig import MakePair, Rig, rows_of
@@ -276,10 +276,10 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = normal_slave(pair_of)
-    take = position.take
+    take = PostgresQueue.take
 
     def late(*arguments: object) -> Position:
-        monkeypatch.setattr(change_source, "take", take)
+        monkeypatch.setattr(PostgresQueue, "take", take)
         filled(pair, COUPONS.name)
         reconcile(pair)
         return take(*arguments)  # type: ignore[arg-type]
@@ -287,7 +287,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     update = pair.update("again")
     steps.begin(update, pair.store)
     steps.create_tables(update)
-    monkeypatch.setattr(change_source, "take", late)
+    monkeypatch.setattr(PostgresQueue, "take", late)
     steps.plan(update, pair.store)
     with pair.apply():
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())

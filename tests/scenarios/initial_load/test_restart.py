@@ -23,6 +23,7 @@ from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.target import load_ownership, load_target
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
@@ -282,7 +283,7 @@ def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Rig) -> 
     shape = catalog.shape(shop.master, TableName("public", "orders"))
     assert shape is not None
     reader = update.connect_master()
-    with snapshot.reading(reader, shape, update.prefix, "public") as seen:
+    with PostgresQueue(reader, update.prefix, "public").reading(shape) as seen:
         shop.master.execute("SET lock_timeout = '200ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             shop.master.execute("TRUNCATE public.orders")
@@ -295,7 +296,7 @@ def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Rig) -> 
         found: list[snapshot.Snapshot] = []
 
         def read() -> None:
-            with snapshot.reading(reader, shape, update.prefix, "public") as later:
+            with PostgresQueue(reader, update.prefix, "public").reading(shape) as later:
                 found.append(later)
 
         thread = threading.Thread(target=read)

@@ -16,7 +16,8 @@ from sluice.load.progress import progress
 from sluice.model.checkpoint_recovery import Stored
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position, server_load
+from sluice.vendors.postgres.source import server_load
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_load.throttled import Throttled, limit
 from tests.waiting import until
@@ -143,7 +144,7 @@ def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(s
     with load_metrics.LoadMetrics(update, redis_url=redis_url) as measuring:
         lag = measuring.read(limits).apply_lag
         assert isinstance(lag, float) and lag > 3599
-        now = position.take(shop.master, update.prefix, "public", start.position)
+        now = PostgresQueue(shop.master, update.prefix, "public").take(start.position)
         stored.write(Stored(1, start.position, now, 0))
         lag = measuring.read(limits).apply_lag
         assert isinstance(lag, float) and lag < 60

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres import row_source
-from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.net import Net
 
 
@@ -26,15 +25,15 @@ def net(database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path)
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """The number of blocks of each table that were read from the master."""
     counted: Counter[str] = Counter()
-    reading = snapshot.reading
+    reading = PostgresQueue.reading
 
     @contextmanager
-    def counting(connection: Any, table: Any, *rest: Any) -> Iterator[Any]:
-        with reading(connection, table, *rest) as seen:
+    def counting(queue: PostgresQueue, table: Any, *rest: Any) -> Iterator[Any]:
+        with reading(queue, table, *rest) as seen:
             yield seen
         counted[table.table.name] += 1
 
-    monkeypatch.setattr(row_source, "reading", counting)
+    monkeypatch.setattr(PostgresQueue, "reading", counting)
     return counted
 
 

@@ -33,7 +33,7 @@ from sluice.vendors.mysql.connection import connect as connect_slave
 from sluice.vendors.mysql.connection import quoted
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.tables_registry import Registry
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
@@ -170,7 +170,7 @@ class Rig:
 
     def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave is NORMAL and has applied all that the master has committed by now."""
-        now = position.take(self.master, self.pair.prefix, self.schema)
+        now = PostgresQueue(self.master, self.pair.prefix, self.schema).take()
 
         def current() -> bool:
             found = self.checkpoint

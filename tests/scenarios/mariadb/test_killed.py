@@ -11,7 +11,7 @@ import pytest
 
 from devstack.home import REPOSITORY
 from sluice.model.position import Position
-from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.scenarios.mariadb.rig import Rig
 
 TABLES = """
@@ -92,7 +92,7 @@ def test_wherever_it_is_killed_the_next_one_goes_on_exactly(
         for statement in statements:
             pair.master.execute(statement.encode())
     pair.capture()
-    wanted = position.take(pair.master, pair.pair.prefix, "public")
+    wanted = PostgresQueue(pair.master, pair.pair.prefix, "public").take()
     kills, place, before = 0, 1, progress(pair)
     with applies(pair) as killed:
         while not covers(pair, wanted):

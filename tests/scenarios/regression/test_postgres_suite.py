@@ -19,7 +19,7 @@ from devstack.redis import RedisServer
 from devstack.rehearse.compare import different_lines, normal
 from sluice.capture import wildcards
 from sluice.model.names import TableName
-from sluice.vendors.postgres import accounts
+from sluice.vendors.postgres.source.resources import PostgresCapture
 from tests.conftest import TEST_SETTINGS
 from tests.rig.applying import Applying
 from tests.rig.rig import Rig, rows_of
@@ -96,7 +96,7 @@ class Suite:
         )  # fmt: skip
         rig.master.execute("CREATE TABLE public.before_the_suite (id int PRIMARY KEY)")
         rig.capture()
-        accounts.event_triggers(rig.master, rig.pair.prefix, "sluice")
+        PostgresCapture(rig.master, rig.pair.prefix, "sluice").make_event_triggers()
         wildcards.note(rig.master, rig.replication)
         update = rig.update()
         rig.prepare(update)

@@ -12,7 +12,7 @@ from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.rehearse import rows
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres import accounts
+from sluice.vendors.postgres.source.resources import PostgresCapture
 from tests.rig.rig import Rig
 
 Database = Callable[..., ConnectionInfo]
@@ -81,7 +81,7 @@ def test_a_captured_master_is_copied_without_capture_and_nothing_is_changed_ther
     rig.master.execute("INSERT INTO public.customers VALUES (1, NULL, 'one')")
     rig.master.execute(f'ALTER DATABASE "{rig.master_info.database}" SET search_path = public, pg_catalog'.encode())
     rig.capture()
-    accounts.event_triggers(rig.master, rig.pair.prefix, "public")
+    PostgresCapture(rig.master, rig.pair.prefix, "public").make_event_triggers()
     before = _everything(rig.master)
     (script := tmp_path / "m.sql").write_text("SHOW search_path;\nALTER TABLE customers ADD a int;\n\\dt\n\\dy")
     info, data = rig.master_info, tmp_path / "report.json"

@@ -9,7 +9,7 @@ import pytest
 from sluice.apply.pair_sessions import ChangesPurged
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.source import purge
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.orders (id int PRIMARY KEY, note text)"
@@ -90,7 +90,7 @@ def test_a_slave_restored_older_than_the_purge_is_inconsistent(made: Rig, copy: 
     expect_goes_on(made)
     applied = made.checkpoint.position
     assert applied is not None
-    assert purge.purge(made.master, made.pair.prefix, "public", [applied]) > 0
+    assert PostgresQueue(made.master, made.pair.prefix, "public").purge([applied]) > 0
     use(made, older)
     with made.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
         made.await_current()
@@ -116,7 +116,7 @@ def test_two_copies_of_one_slave_both_have_all_until_one_lacks_deleted_changes(
     expect_goes_on(made)
     applied = made.checkpoint.position
     assert applied is not None
-    assert purge.purge(made.master, made.pair.prefix, "public", [applied]) > 0
+    assert PostgresQueue(made.master, made.pair.prefix, "public").purge([applied]) > 0
     use(made, clone)
     with made.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
         made.await_current()

@@ -17,7 +17,7 @@ from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.recorder import Recorder
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import StreamQueue
 from tests.rig.rig import Rig
 from tests.waiting import DEADLINE_SECONDS
 
@@ -67,7 +67,7 @@ class Replay(Rig):
     @property
     def end(self) -> StreamPosition:
         """The current end of the stream."""
-        return StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
+        return StreamQueue(StreamSession(self.folder), self.pair.prefix, "").take()
 
     def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         now = self.end

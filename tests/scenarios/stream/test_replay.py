@@ -13,7 +13,7 @@ import pytest
 from sluice.apply.displaced_rows import RowUnknown
 from sluice.model.position import OtherSource
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.source import position, purge
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged
 from sluice.vendors.stream.files import Files, file_name
 from sluice.vendors.stream.recorder import NotRecorded
@@ -267,7 +267,7 @@ def test_a_stream_of_another_source_is_refused(
         pass
     there = made.at
     with made.slave.transaction():
-        made.checkpoints.start_at(position.take(master.master, master.pair.prefix, "public"))
+        made.checkpoints.start_at(PostgresQueue(master.master, master.pair.prefix, "public").take())
     with made.apply(), pytest.raises(OtherSource):
         made.await_that(lambda: False)
     made.set_back(there)
@@ -290,8 +290,8 @@ def test_a_recorder_notices_what_was_purged(rig: Callable[..., Rig], tmp_path: P
     master, folder = rig(TABLES), tmp_path / "stream"
     recorder(master, folder).record_once()
     write(master)
-    now = position.take(master.master, master.pair.prefix, "public")
-    assert purge.purge(master.master, master.pair.prefix, "public", [now])
+    now = PostgresQueue(master.master, master.pair.prefix, "public").take()
+    assert PostgresQueue(master.master, master.pair.prefix, "public").purge([now])
     with pytest.raises(NotRecorded, match="purged on the master"):
         recorder(master, folder).record_once()
 

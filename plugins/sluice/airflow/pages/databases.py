@@ -233,7 +233,7 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
     try:
         with reach(_short(master.conn_id, master.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
             vendor = vendor_of(master.vendor)
-            captured = vendor.changes.captured(session, replication.prefix, master.schema)
+            captured = vendor.queue(session, replication.prefix, master.schema).captured()
             return dict(vendor.rows.estimates(session, list(captured)))
     except SluiceError:
         return {}
@@ -243,14 +243,14 @@ def _master(replication: Replication) -> MasterData:
     place, vendor = replication.master, vendor_of(replication.master.vendor)
     info = _short(place.conn_id, place.vendor, replication)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = vendor.capture.installed(session, replication.prefix, place.schema)
+        have = vendor.capture(session, replication.prefix, place.schema).installed()
         if have is None:
             return MasterData()
-        captured = vendor.changes.captured(session, replication.prefix, place.schema)
+        captured = vendor.queue(session, replication.prefix, place.schema).captured()
         faults = not_captured(replication, vendor.rows.tables(session), captured)
         tables = sorted({*captured, *faults})
         sizes = vendor.rows.estimates(session, tables)
-        backlog = vendor.changes.backlog(session, replication.prefix, place.schema)
+        backlog = vendor.queue(session, replication.prefix, place.schema).backlog()
         switches = _switches(session, info, replication.prefix, place.schema)
     master_tables = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
     return MasterData(have.version, have.current, tuple(master_tables), backlog, switches)

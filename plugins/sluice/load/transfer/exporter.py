@@ -107,7 +107,7 @@ class _Exporter(Loader):
                 made = TransformedRows(pieces, [column.name for column in columns], transform)
                 file = self.transfer_folder.write(name, made)
                 rows = made.rows
-        vendor.changes.secure(master, update.prefix, update.replication.master.schema, read.marker)
+        update.queue(master).secure(read.marker)
         store = self._blocks(self._linked(self._slave))
         if not store.export(block, self.loader, read.marker, rows, pieces.bytes, file):
             self.transfer_folder.folder.remove(name)

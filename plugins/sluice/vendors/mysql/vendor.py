@@ -39,7 +39,7 @@ class MySQL(Vendor):
     selection = row_selection
     preflight = preflight
     accounts = accounts
-    position = images = broadcasts = changes = capture = failover = contents = server_load = not_a_master
+    position = images = queue = reader = broadcasts = capture = failover = contents = server_load = not_a_master
 
     def located(self, url: str | None) -> ConnectionInfo:
         return addresses.located(url, "mysql", "MYSQL_PWD")

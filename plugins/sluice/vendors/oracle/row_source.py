@@ -18,7 +18,7 @@ from sluice.vendors.oracle.digester import Digest
 from sluice.vendors.oracle.key_order import key_order  # noqa: F401
 from sluice.vendors.oracle.session import native, quoted
 from sluice.vendors.oracle.source import blocks
-from sluice.vendors.oracle.source.blocks import position_of_snapshot, reading, reading_exported  # noqa: F401
+from sluice.vendors.oracle.source.blocks import reading_exported  # noqa: F401
 from sluice.vendors.oracle.source.row_stream import RowStream as stream  # noqa: N813, F401
 
 formats = frozenset({RowFormat.CSV})

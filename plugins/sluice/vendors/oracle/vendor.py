@@ -4,7 +4,8 @@ from functools import partial
 
 from sluice.database import addresses
 from sluice.database.apply import ApplyTarget
-from sluice.database.changes import ChangeQueue
+from sluice.database.capture import Capture
+from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader
 from sluice.database.control import OwnTables
 from sluice.database.load import LoadTarget
 from sluice.database.row_images import RowImageCodec
@@ -26,7 +27,8 @@ from sluice.vendors.oracle import (
 )
 from sluice.vendors.oracle.not_offered import NotOffered
 from sluice.vendors.oracle.queue_position import QueuePosition
-from sluice.vendors.oracle.source import broadcasts, capture, contents, server_load
+from sluice.vendors.oracle.source import server_load
+from sluice.vendors.oracle.source.resources import OracleCapture
 from sluice.vendors.oracle.target import load_ownership
 from sluice.vendors.oracle.target.control_tables import OracleTables
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
@@ -41,17 +43,14 @@ class Oracle(Vendor):
     load_locks = load_ownership
     following = DEFINITIONS
     queries = queries
-    broadcasts = broadcasts
     digests = digester.Digester()
     rows = row_source
     schemas = schemas
     selection = row_selection
     preflight = preflight
-    capture = capture
-    contents = contents
     server_load = server_load
     failover = Absent(partial(NotOffered, "failover", "Let Data Guard move the database; the slaves go on with it."))
-    accounts = Absent(
+    accounts = contents = Absent(
         partial(NotOffered, f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
     )
 
@@ -67,11 +66,29 @@ class Oracle(Vendor):
 
         return xml_images
 
-    @property
-    def changes(self) -> ChangeQueue:
-        from sluice.vendors.oracle.source import change_source
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue:
+        from sluice.vendors.oracle.source.queue import OracleQueue
 
-        return change_source
+        return OracleQueue(session, prefix, schema)
+
+    def reader(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader:
+        from sluice.vendors.oracle.source.reader import OracleReader
+
+        return OracleReader(info, prefix, schema, application=application, largest=largest)
+
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
+        return OracleCapture(session, prefix, schema)
+
+    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> None:
+        return None
 
     @property
     def applying(self) -> ApplyTarget:

@@ -194,30 +194,6 @@ def inventory(connection: Session) -> list[Content]:
     return [Content(schema, tables, count, tuple(owners)) for schema, tables, count, owners in rows]
 
 
-def event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Creates the event triggers of an installed prefix; the session's account must be a superuser."""
-    connection.execute(sql_files.render("postgres", "event_triggers", prefix=prefix.lower, schema=quoted(schema)))
-
-
-def remove_event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Drops the event triggers of an installed prefix; the session's account must be a superuser."""
-    connection.execute(
-        sql_files.render("postgres", "event_triggers_remove", prefix=prefix.lower, schema=quoted(schema))
-    )
-
-
-def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool:
-    """Whether event triggers call functions of the prefix in that schema."""
-    return _one(
-        connection,
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid "
-        "JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
-        "WHERE n.nspname = %s AND p.proname = ANY (%s))",
-        schema,
-        [f"{prefix.lower}{name}" for name in ("ddl_end", "ddl_drop", "ddl_rewrite")],
-    )
-
-
 def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
     """Drops Sluice's tables of the slave; keeps the replicated tables."""
     names = {"prefix": prefix.lower, "schema": quoted(schema), "slave": literal(slave)}

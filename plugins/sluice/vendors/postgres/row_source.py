@@ -11,8 +11,7 @@ from sluice.vendors.postgres.key_order import key_order
 from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.source.snapshot import begin as begin_snapshot
 from sluice.vendors.postgres.source.snapshot import export as export_snapshot
-from sluice.vendors.postgres.source.snapshot import position_of as position_of_snapshot
-from sluice.vendors.postgres.source.snapshot import reading, reading_exported, whole
+from sluice.vendors.postgres.source.snapshot import reading_exported, whole
 from sluice.vendors.postgres.special_values import example as special
 
 formats = frozenset(RowFormat)

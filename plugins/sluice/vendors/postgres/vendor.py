@@ -1,9 +1,14 @@
 """PostgreSQL as services see it: which module is which part. mypy checks each against its protocol."""
 
 from sluice.database.apply import ApplyTarget
-from sluice.database.changes import ChangeQueue
+from sluice.database.broadcasts import Broadcasts
+from sluice.database.capture import Capture
+from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader
 from sluice.database.row_images import RowImageCodec
+from sluice.database.session import Session
 from sluice.database.vendor import Vendor
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres import (
     accounts,
     column_types,
@@ -17,7 +22,10 @@ from sluice.vendors.postgres import (
     sessions,
 )
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import broadcasts, capture, server_load
+from sluice.vendors.postgres.source import server_load
+from sluice.vendors.postgres.source.broadcasts import PostgresBroadcasts
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.resources import PostgresCapture
 from sluice.vendors.postgres.target import following, load_ownership, load_target
 from sluice.vendors.postgres.target.control_tables import PostgresTables
 
@@ -33,14 +41,12 @@ class Postgres(Vendor):
     load_locks = load_ownership
     following = following
     queries = queries
-    broadcasts = broadcasts
     digests = digester
     rows = row_source
     schemas = schemas
     selection = row_selection
     load_target = load_target
     preflight = preflight
-    capture = capture
     failover = failover_support
     accounts = accounts
     contents = accounts
@@ -52,11 +58,27 @@ class Postgres(Vendor):
 
         return xml_images
 
-    @property
-    def changes(self) -> ChangeQueue:
-        from sluice.vendors.postgres.source import change_source
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue:
+        return PostgresQueue(session, prefix, schema)
 
-        return change_source
+    def reader(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader:
+        from sluice.vendors.postgres.source.reader import PostgresReader
+
+        return PostgresReader(info, prefix, schema, application=application, largest=largest)
+
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
+        return PostgresCapture(session, prefix, schema)
+
+    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> Broadcasts:
+        return PostgresBroadcasts(session, prefix, schema)
 
     @property
     def applying(self) -> ApplyTarget:

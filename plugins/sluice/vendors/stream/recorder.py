@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sluice.counted import counted
 from sluice.database import positions
-from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeTooLarge
+from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource, ChangeTooLarge
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
@@ -77,7 +77,7 @@ class Recorder:
         self.folder = folder
         self.recorded = 0
         """The number of changes since this recorder began."""
-        self._changes, self._images = source_of(info.vendor).changes, source_of(info.vendor).images
+        self._source = source_of(info.vendor)
         self._file_bytes = file_bytes
         self._application = f"sluice record {prefix}"
 
@@ -113,29 +113,33 @@ class Recorder:
                 yield seen
 
     def _session(self) -> Session:
-        connect = source_of(self.info.vendor).sessions.connect
+        connect = self._source.sessions.connect
         return connect(self.info, application=self._application, autocommit=True)
 
+    def _queue(self, session: Session) -> ChangeSource:
+        return self._source.queue(session, self.prefix, self.schema)
+
     def _reader(self) -> ChangeReader:
-        return self._changes.Reader(self.info, self.prefix, self.schema, application=self._application)
+        return self._source.reader(self.info, self.prefix, self.schema, application=self._application)
 
     def _begin(self, session: Session) -> "_Begun":
         """The stream, new or continued, and the master's position up to which it has all changes."""
-        vendor_of(self.info.vendor).capture.require(session, self.prefix, self.schema)
+        vendor_of(self.info.vendor).capture(session, self.prefix, self.schema).require()
+        queue = self._queue(session)
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = self._end()
         if end is None:
-            now = self._changes.take(session, self.prefix, self.schema)
-            self._changes.secure(session, self.prefix, self.schema, now)
+            now = queue.take()
+            queue.secure(now)
             end, seen = Commit(0, now.time, now.text()), now
         else:
             assert end.source is not None
             seen = positions.parse(end.source)
-            self._changes.expect_continued(session, self.prefix, self.schema, [seen])
-        if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
+            queue.expect_continued([seen])
+        if lost(seen, queue.purged()):
             raise NotRecorded(self.prefix, self.folder)
-        tables = self._changes.registered(session, self.prefix, self.schema)
-        shapes = self._changes.definitions(session, self.prefix, self.schema, tables, seen, 0)
+        tables = queue.registered()
+        shapes = queue.definitions(tables, seen, 0)
         known = {table: TableDefinition(shape) for table, shape in shapes.items()}
         return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
 
@@ -154,16 +158,17 @@ class Recorder:
         self, session: Session, reader: ChangeReader, writer: Writer, seen: Position, *, unless_empty: bool = False
     ) -> Position:
         """Records what follows `seen`. `unless_empty`: writes nothing if there is nothing."""
-        target = self._changes.window_end(session, self.prefix, self.schema, seen, SLICE)
+        queue = self._queue(session)
+        target = queue.window_end(seen, SLICE)
         number, window = 0, Window(seen, target)
         for items in _slices(reader, window):
-            number += writer.add(_changes(items, self._images))
+            number += writer.add(_changes(items, self._source.images))
         if not number and unless_empty:
             return seen
         # The stream must never have what a crash of the master could undo.
-        self._changes.secure(session, self.prefix, self.schema, target)
+        queue.secure(target)
         # A read during a purge of ITEMS may have missed deleted changes.
-        if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
+        if lost(seen, queue.purged()):
             raise NotRecorded(self.prefix, self.folder)
         writer.commit(target.time, target.text())
         self.recorded += number

@@ -1,11 +1,12 @@
 """A recorded stream as a source (`sluice.database.vendor.Source`)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sluice import whole_files
 from sluice.database import xml_images
-from sluice.database.changes import LARGEST_CHANGE, ChangeReader
+from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
 from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
 from sluice.database.registry import vendor_of
@@ -19,36 +20,31 @@ from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.model.vendors import FIRST
 from sluice.vendors.stream.errors import ChangesLost, OtherStream, StreamUnreachable
+from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.redo import key_order
 from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
 
 
-class StreamChanges:
+@dataclass(frozen=True)
+class StreamQueue:
     """The changes of a recorded stream, in the order of their commits. `schema` and `prefix` are not used."""
 
-    def Reader(  # noqa: N802
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ) -> ChangeReader:
-        """Reads windows of the folder that is the database of `info`, with changes of any size."""
-        del largest
-        return Reader(Path(info.database))
+    session: Session
+    prefix: Prefix
+    schema: str
 
-    def take(
-        self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None
-    ) -> StreamPosition:
+    @property
+    def files(self) -> Files:
+        return files_of(self.session)
+
+    def take(self, previous: Position | None = None) -> StreamPosition:
         """The end of the stream.
 
         Raises `ChangesLost`, `OtherStream`, `OtherSource`, `StreamDamaged`, `StreamUnreachable`.
         """
-        files = files_of(connection)
+        files = self.files
         names = files.names()
         last = files.index(names[-1], names)
         now = StreamPosition(last.header.stream, last.end.position, last.end.time)
@@ -66,9 +62,9 @@ class StreamChanges:
                 raise ChangesLost(files.folder, last.end.lost)
         return now
 
-    def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> StreamPosition:
+    def beginning(self, after: int | None) -> StreamPosition:
         """The position after the change `after`, or at the beginning of the first file. Raises `OtherStream`."""
-        files = files_of(connection)
+        files = self.files
         names = files.names()
         begins = int(names[0].stem) if after is None else after
         index = files.index(files.containing(begins, names), names)
@@ -77,15 +73,13 @@ class StreamChanges:
             raise OtherStream(files.folder, reason)
         return StreamPosition(index.header.stream, begins, index.time(index.place(begins)))
 
-    def window_end(
-        self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
-    ) -> StreamPosition:
+    def window_end(self, previous: Position, changes: int) -> StreamPosition:
         """The last commit within so many changes, or the next one, in the file where the window begins."""
-        now = self.take(connection, prefix, schema, previous)
+        now = self.take(previous)
         before = StreamPosition.of(previous)
         if now.commit == before.commit:
             return now
-        files = files_of(connection)
+        files = self.files
         names = files.names()
         for file in names[names.index(files.containing(before.commit, names)) :]:
             index = files.index(file, names)
@@ -96,23 +90,22 @@ class StreamChanges:
                 return StreamPosition(now.stream, place.number, index.time(place))
         return now
 
-    def nothing_committed(self, connection: Session, since: Position) -> bool:
+    def nothing_committed(self, since: Position) -> bool:
         """Always false: reading the folder costs as much as a position."""
-        del connection, since
         return False
 
-    def expect_continued(self, connection: Session, prefix: Prefix, schema: str, positions: Iterable[Position]) -> None:
+    def expect_continued(self, positions: Iterable[Position]) -> None:
         """By the stream's name and end."""
         for position in positions:
-            self.take(connection, prefix, schema, position)
+            self.take(position)
 
-    def secure(self, connection: Session, prefix: Prefix, schema: str, position: Position) -> list[Position]:
-        synced(connection, position)
+    def secure(self, position: Position) -> list[Position]:
+        synced(self.session, position)
         return []
 
-    def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    def registered(self) -> list[TableName]:
         """The tables of the stream at its end."""
-        files = files_of(connection)
+        files = self.files
         names = files.names()
         for file in reversed(names):
             index = files.index(file, names)
@@ -120,22 +113,19 @@ class StreamChanges:
                 return sorted(index.tables(index.end.position))
         return []
 
-    def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         """None: a stream does not have the master's foreign keys."""
         return []
 
     def definitions(
         self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
         tables: Sequence[TableName],
         seen: Position,
         above: int,
     ) -> dict[TableName, TableShape]:
         """The definitions after the change `above`; for tables that come later, those of the file that brings them."""
         place = max(StreamPosition.of(seen).commit, above)
-        files = files_of(connection)
+        files = self.files
         names = files.names()
         shapes: dict[TableName, TableShape] = {}
         at = names.index(files.containing(place, names))
@@ -147,27 +137,27 @@ class StreamChanges:
                 break
         return shapes
 
-    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    def compare_definitions(self) -> list[TableName]:
         """Does nothing: the stream itself has all changes of definitions."""
         return []
 
-    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
+    def definitions_digest(self) -> str:
         """Always the same."""
         return ""
 
-    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+    def reports_definitions(self) -> bool:
         """Always true: the recorder has written changes of definitions into the stream."""
         return True
 
-    def values_follow(self, connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+    def values_follow(self, table: TableName) -> bool:
         """Always false: nothing is queued later than it was changed."""
         return False
 
-    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
         """The order of an Oracle master: tables are loaded only beside a stream of redo."""
         return key_order.locate(shape, bounds, keys)
 
-    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+    def purged(self) -> list[Position]:
         """None: missing files are noticed where they are needed."""
         return []
 
@@ -175,9 +165,23 @@ class StreamChanges:
 class RecordedStream(RecordedSource):
     position = staticmethod(StreamPosition.parse)
     sessions = StreamSessions()
-    changes = StreamChanges()
     images = xml_images
     """The codec of ITEMS, in whose form the reader writes rows."""
+
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeSource:
+        return StreamQueue(session, prefix, schema)
+
+    def reader(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader:
+        """Reads windows of the folder that is the database of `info`, with changes of any size."""
+        return Reader(Path(info.database))
 
     @property
     def types(self) -> ColumnTypes:

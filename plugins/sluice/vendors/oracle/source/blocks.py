@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sluice.database.rows import SnapshotGone, TableGone
+from sluice.database.rows import SnapshotGone
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.session import OracleSession, native
-from sluice.vendors.oracle.source import positions
 
 _AS_OF = "scn "
 """The beginning of the name of a snapshot of a master."""
@@ -53,50 +51,16 @@ class Block:
 
 
 @contextmanager
-def reading(
-    connection: Session, table: TableShape, prefix: Prefix, schema: str, lock_seconds: float | None = None
-) -> Iterator[Block]:
-    """The table as of a position that is taken now. Raises `TableGone`, `NoSharedLocks`.
-
-    The dictionary describes the present table. So it is read before and after: if the table is altered meanwhile, it
-    is read again.
-    """
-    session = native(connection)
-    if lock_seconds is not None:
-        raise NoSharedLocks(session.place)
-    shape = catalog.shape(connection, table.table)
-    if shape is None:
-        raise TableGone(session.place, table)
-    taken = positions.moment(connection, prefix, schema)
-    with _as_of(session, taken.scn):
-        yield Block(taken.position, shape, session)
-    if catalog.shape(connection, table.table) != shape:
-        raise SnapshotGone(f"{table.table} was altered while it was read")
-
-
-@contextmanager
 def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Block]:
-    """The same as of the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
+    """The table as of the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
     session = native(connection)
     shape = catalog.shape(connection, table.table)
     if shape is None:
         raise SnapshotGone(f"{table.table} was dropped or renamed since")
-    with _as_of(session, _scn(exported)):
+    with as_of(session, _scn(exported)):
         yield Block(marker, shape, session)
     if catalog.shape(connection, table.table) != shape:
         raise SnapshotGone(f"{table.table} was altered while it was read")
-
-
-def position_of_snapshot(
-    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-) -> Position:
-    """A position that is taken now; from here on the session sees all tables as of it."""
-    del earlier  # what a position needs is asked in its own order, see `source/position.py`
-    session = native(connection)
-    session.end_read_only()
-    taken = positions.moment(connection, prefix, schema, previous)
-    session.see(taken.scn)
-    return taken.position
 
 
 def enter(session: OracleSession, exported: str) -> bool:
@@ -117,7 +81,8 @@ def _scn(exported: str) -> int:
 
 
 @contextmanager
-def _as_of(session: OracleSession, scn: int) -> Iterator[None]:
+def as_of(session: OracleSession, scn: int) -> Iterator[None]:
+    """Within the block the session sees all tables as of `scn`."""
     session.see(scn)
     try:
         yield

@@ -1,280 +1,340 @@
-"""Reading ITEMS on an Oracle master: windows as Arrow (`sluice.database.changes.ChangeReader`).
-
-A `Reader` keeps its session and is used by one thread at a time. After a `Transient` error it connects anew at the next
-call.
-"""
+"""The queue of an Oracle master: positions, ITEMS, its purge (`sluice.database.changes.ChangeQueue`)."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from sluice import sql_files
-from sluice.database.changes import LARGEST_CHANGE, Cut, Share, Survey, TooManyBytes
-from sluice.database.items import ITEMS
-from sluice.database.registry import vendor_of
-from sluice.errors import Transient
+from sluice.database.changes import WaitingChange, WaitingTable
+from sluice.database.errors import LockNotAvailable
+from sluice.database.recorder import RedoStream
+from sluice.database.rows import SnapshotGone, TableGone
 from sluice.model import table_definition
-from sluice.model.change import Action
-from sluice.model.connection import ConnectionInfo
-from sluice.model.content import is_partial
-from sluice.model.names import Prefix, TableName
+from sluice.model.backlog import Backlog
+from sluice.model.blocks import Key
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.joining import Rows
+from sluice.model.names import TableName
+from sluice.model.position import Moment, Position
+from sluice.model.shape import TableShape
 from sluice.model.window import Window
-from sluice.vendors.oracle.queue_position import QueuePosition, number_of, trans_key_of
-from sluice.vendors.oracle.session import OracleSession, Value, native
-from sluice.vendors.oracle.source.column_places import with_places
-from sluice.vendors.oracle.source.unread_columns import UnreadChange, completed
+from sluice.vendors.common.queue_notes import QueueNotes
+from sluice.vendors.oracle import catalog, key_order, names
+from sluice.vendors.oracle.queue_position import QueuePosition, number_of
+from sluice.vendors.oracle.session import Value
+from sluice.vendors.oracle.source import blocks, position
+from sluice.vendors.oracle.source.bound import Bound
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, observe
+from sluice.vendors.oracle.source.reader import Condition, listed, of_table
+from sluice.vendors.oracle.source.server import Server
+from sluice.vendors.oracle.source.tables_registry import Registry
 
-BY_ROWID = "1R"
-"""VERSION of a change whose GUID is a ROWID, because its table has no key."""
-_SURVEYED = 50_000
-"""The number of rows that are read at once."""
-_ENDLESS = 2**62
-_CONTENT = ITEMS.get_field_index("content")
-_ROWS = "i.DB_ACTION IN ('INSERT', 'UPDATE', 'DELETE')"
-_KEY_CHANGES = "(i.DB_ACTION = 'UPDATE' AND i.GUID IS NULL)"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """The part of ITEMS that a statement reads."""
-
-    window: Window
-    selection: str = "1 = 1"
-    """A further condition on a change, `i`."""
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """The values of the parameters in `selection`."""
-
-    @property
-    def binds(self) -> dict[str, Value]:
-        """The values of all parameters."""
-        former, target = QueuePosition.of(self.window.previous), QueuePosition.of(self.window.target)
-        up_to = target.high if self.window.up_to is None else min(self.window.up_to, target.high)
-        return {
-            "floor": max(self.window.above, former.floor(target)),
-            "ceiling": up_to,
-            "low": target.low,
-            "open": listed(target.open),
-            "seen": listed(target.seen),
-            "former_low": former.low,
-            "former_high": former.high,
-            "former_open": listed(former.open),
-            "former_seen": listed(former.seen),
-            **self.values,
-        }
-
-    def statement(self, name: str, prefix: Prefix) -> str:
-        """The text of one of the files of the queue."""
-        placeholders = {"window": sql_files.render("oracle", "queue_window").strip(), "selection": self.selection}
-        if name == "queue_cuts":
-            del placeholders["selection"]
-        return sql_files.render("oracle", name, prefix=str(prefix), **placeholders)
+DEBUG_KEYS = 1_000_000
+"""Lines of DEBUG_TABLE whose keys are further below the last one are purged."""
+_HOLDERS = "purge_held"
+"""A name in INFO."""
+COUNTED = 10_000
+"""The number of rows up to which a table's rows are counted."""
 
 
-def listed(transactions: Collection[int]) -> str:
-    """A set of transactions in the form of the statements."""
-    return json.dumps([trans_key_of(number) for number in sorted(transactions)])
+class _Defined(NamedTuple):
+    """A change of a definition in ITEMS."""
+
+    action: str
+    table: TableName
+    before: str | None
 
 
-def of_table(table: TableName, number: int = 0) -> tuple[str, dict[str, Value]]:
-    """The condition that a change belongs to the table, and its values; `number` makes their names unique."""
-    schema, name = f"schema_{number}", f"name_{number}"
-    return f"i.DB_SCHEMA = :{schema} AND i.TABLENAME = :{name}", {schema: table.schema, name: table.name}
+class OracleQueue(Bound, QueueNotes):
+    """Over a session in autocommit, unless a method says otherwise."""
 
+    def take(self, previous: Position | None = None) -> Position:
+        """The position of a moment that is taken now. Raises as `moment`."""
+        return self.moment(previous).position
 
-def _of_share(share: Share) -> tuple[str, dict[str, Value]]:
-    # A table without a key is one unit: copies that come and copies that go must meet to cancel out.
-    unit = f"CASE WHEN i.VERSION = '{BY_ROWID}' THEN i.DB_SCHEMA || '.' || i.TABLENAME ELSE i.GUID END"
-    text = f"{_ROWS} AND NOT {_KEY_CHANGES} AND ORA_HASH({unit}, :last_part) = :part"
-    return text, {"last_part": share.of - 1, "part": share.number}
+    def moment(self, previous: Position | None = None) -> Moment:
+        """The position taken now, with the SCN as of which the master shows what it covers; floors follow from
+        `previous`.
 
-
-class Reader:
-    """Reads windows of one prefix's ITEMS. `schema`: the account's own, which has them."""
-
-    def __init__(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ):
-        """`largest` has no effect: changes of any size are read."""
-        del schema, largest
-        self.info = info
-        self.prefix = prefix
-        self.application = application
-        self._session: OracleSession | None = None
-
-    def items(
-        self,
-        window: Window,
-        *,
-        share: Share | None = None,
-        images: bool = False,
-        max_bytes: int | None = None,
-        rows_of: TableName | None = None,
-    ) -> pa.Table:
-        """The changes of the window in REPL_KEY order, with the columns of `ITEMS` and always with old images.
-        Raises `TooManyBytes`, errors of `sluice.database.errors`."""
-        del images
-        if rows_of is not None:
-            text, values = of_table(rows_of)
-            chosen = Condition(window, f"{text} AND {_ROWS}", values)
-        else:
-            chosen = Condition(window) if share is None else Condition(window, *_of_share(share))
-        return self._table(chosen, max_bytes)
-
-    def key_changes(
-        self,
-        window: Window,
-        *,
-        guids: Mapping[TableName, Collection[str]] | None = None,
-        images: bool = False,
-    ) -> pa.Table:
-        """UPDATEs that change a key, and all changes of the keys `guids`, which no `Share` may apply."""
-        del images
-        conditions, values = [_KEY_CHANGES], dict[str, Value]()
-        for number, (table, keys) in enumerate((guids or {}).items()):
-            if keys:
-                text, own = of_table(table, number)
-                # A list of values has 1,000 of them at most; a JSON array any number.
-                wanted = (
-                    f"SELECT g.GUID FROM JSON_TABLE(:guids_{number}, '$[*]' COLUMNS (GUID VARCHAR2(4000) PATH '$')) g"
-                )
-                conditions.append(f"({text} AND i.GUID IN ({wanted}))")
-                values |= own | {f"guids_{number}": json.dumps(sorted(keys))}
-        return self._table(Condition(window, f"({' OR '.join(conditions)})", values))
-
-    def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
-        """Counts the window, or its first `limit` changes and `max_bytes` of contents, at least one change.
-
-        Bytes are counted as characters: the server does not tell the bytes of a LOB without reading it.
+        With redo, this is the end of its stream: later commits are not covered. Raises `InstanceLost`,
+        `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `ThreadsUnread`, `OlderTransactions`,
+        `StreamBehind` and what `RedoStream.moment` raises.
         """
-        most = _ENDLESS if limit is None else limit
-        changes = size = key_changes = 0
-        last: int | None = None
-        more = False
-        for key, characters, changes_key in self._surveyed(window, most + 1):
-            if changes >= most or (changes and max_bytes is not None and size + characters > max_bytes):
-                more = True
-                break
-            changes, size, last = changes + 1, size + characters, key
-            key_changes += changes_key
-        return Survey(changes, last, size, key_changes, self._cuts(window, last), more)
+        session = self.native
+        server = self.server
+        if session.redo is not None:
+            return _of_redo(server, session.redo)
+        before = None if previous is None else QueuePosition.of(previous)
+        taken = replace(position.take(server, before), prefix=str(self.prefix))
+        return Moment(taken, taken.scn)
 
-    def unordered(self, window: Window) -> bool:
-        """See `sluice.database.changes.Reader`."""
-        chosen = Condition(window, "i.DB_ACTION = :action", {"action": str(Action.DELETE_WHERE), "most": 1})
-        return bool(self._rows("queue_survey", chosen))
+    def beginning(self, after: int | None) -> Position | None:
+        """None: only an initial update brings rows that are older than the capture."""
+        return None
 
-    def close(self) -> None:
-        """Ends the session; the next call opens another one."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
+    def window_end(self, previous: Position, changes: int) -> Position:
+        """The master's position now: ITEMS does not tell earlier states, for any number of `changes`."""
+        del changes
+        return self.take(previous)
 
-    def __enter__(self) -> "Reader":
-        return self
+    def nothing_committed(self, since: Position) -> bool:
+        """Always false: only a whole position could tell, which costs as much as a turn."""
+        return False
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def expect_continued(self, positions: Iterable[Position]) -> None:
+        """By the incarnation, and the numbers of the position."""
+        for each in positions:
+            self.take(each)
 
-    def _surveyed(self, window: Window, most: int) -> Iterator[tuple[int, int, int]]:
-        above, left = window.above, most
-        while left > 0:
-            wanted = min(left, _SURVEYED)
-            rows = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": wanted}))
-            for key, characters, changes_key in rows:
-                yield int(key), int(characters), int(changes_key)
-            if len(rows) < wanted:
-                return
-            above, left = int(rows[-1][0]), left - wanted
+    def secure(self, position: Position) -> list[Position]:
+        """Others see a commit before it is on disk. A later commit that waits for the disk brings it there as well."""
+        session = self.native
+        if session.redo is not None:
+            session.redo.secure(position)
+        else:
+            with session.transaction():
+                session.run(sql_files.render("oracle", "position_secure", prefix=QueuePosition.of(position).prefix))
+                session.run("COMMIT WRITE IMMEDIATE WAIT")
+        return self.purged()
 
-    def _cuts(self, window: Window, last: int | None) -> tuple[Cut, ...]:
-        if last is None:
-            return ()
-        rows = self._rows("queue_cuts", Condition(window.between(window.above, last)))
-        return tuple(
-            Cut(int(key), number_of(transaction), action, TableName(schema, table))
-            for key, transaction, action, schema, table in rows
-        )
+    def registered(self) -> list[TableName]:
+        """The tables whose changes are, or should be, captured."""
+        return self._registry.tables()
 
-    def _table(self, chosen: Condition, max_bytes: int | None = None) -> pa.Table:
-        columns: list[list[Any]] = [[] for _ in ITEMS]
-        unread: dict[int, UnreadChange] = {}  # by place, changes whose content lacks values
-        size = 0
-        with self._connected() as session:
-            stream = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
-            next(stream)  # names of columns
-            for batch in stream:
-                for row in batch:
-                    item = _item(row)
-                    if item.action in (Action.INSERT, Action.UPDATE) and is_partial(item.content or ""):
-                        change = UnreadChange(item.repl_key, TableName(*item[2:4]), item.action, item.content or "")
-                        unread[len(columns[0])] = change
-                    size += _expect_few(size, max_bytes, item.content, item.oldcontent)
-                    for column, value in zip(columns, item, strict=True):
-                        column.append(value)
-            if unread:
-                scn = QueuePosition.of(chosen.window.target).scn
-                contents = completed(session, self.prefix, unread.values(), scn)
-                _expect_few(size, max_bytes, *contents.values())
-                for place, change in unread.items():
-                    columns[_CONTENT][place] = contents[change.repl_key]
-        return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
+    def captured(self) -> dict[TableName, str | None]:
+        """The registered tables, or those whose redo is captured, each with the fault of its capture, None without
+        one."""
+        if (redo := self.native.redo) is not None:
+            return dict.fromkeys(redo.keys())
+        return {each.table: "; ".join(each.faults) or None for each in self._registry.read()}
 
-    def _rows(self, name: str, chosen: Condition) -> list[tuple[Any, ...]]:
-        with self._connected() as session:
-            return session.run(chosen.statement(name, self.prefix), chosen.binds).fetchall()
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys by which `tables` refer to others, or to themselves."""
+        wanted = list(tables)
+        return [own.key for own in catalog.foreign_keys(self.session, wanted) if own.key.child in wanted]
+
+    def row_counts(self, tables: Iterable[TableName]) -> dict[TableName, Rows]:
+        """The number of rows of each of `tables`: counted for few rows, otherwise by the last statistics."""
+        session, wanted = self.native, list(tables)
+        sizes = catalog.estimates(self.session, wanted)
+        counts = {}
+        for table in wanted:
+            text = f"SELECT COUNT(*) FROM (SELECT 1 FROM {names.place(table)} WHERE ROWNUM <= {COUNTED + 1})"
+            ((counted,),) = session.run(text)
+            estimated = sizes[table].rows if table in sizes else None
+            exact = int(counted) <= COUNTED
+            counts[table] = Rows(int(counted) if exact else max(int(counted), estimated or 0), exact)
+        return counts
+
+    def joining(self, applied: Position) -> dict[TableName, bool]:
+        """The tables that join after `applied`. A load brings their rows, which never all follow in the stream."""
+        return {change.table: False for change in self._unseen(applied, 0) if change.action == "CREATE"}
+
+    def definitions(self, tables: Sequence[TableName], seen: Position, above: int) -> dict[TableName, TableShape]:
+        """The definition of each of `tables` under which its next change after `seen`, above `above`, was captured."""
+        # In this order: a change of definition that commits in between is found by the second look.
+        shapes = catalog.shapes(self.session, tables)
+        former: dict[TableName, str | None] = {}
+        for change in self._unseen(seen, above):
+            former.setdefault(change.table, change.before)
+        for table in tables:
+            text = former.get(table)
+            if text is not None:
+                shapes[table] = table_definition.parse(text).shape
+        return shapes
+
+    def _unseen(self, seen: Position, above: int) -> Iterator[_Defined]:
+        """The changes of definitions that `seen` does not cover, in their order."""
+        begins = QueuePosition.of(seen)
+        statement = self.sql("queue_definitions")
+        floor = max(above, min([begins.low, *begins.floors.values()]))
+        for key, transaction, action, schema, table, before in self.native.run(statement, {"floor": floor}):
+            if not begins.covers(number_of(transaction), int(key)):
+                yield _Defined(action, TableName(schema, table), before)
+
+    def check_definitions(self) -> list[TableName]:
+        """Compares the replicated tables with the recorded definitions, and queues an item for each change. Returns
+        those that have changed."""
+        session = self.native
+        before = Server(session, self.prefix).draw()
+        session.call(f"{self.prefix}STRUCTURE.CHECK_STRUCTURE", {})
+        statement = self.sql("queue_definitions")
+        rows = session.run(statement, {"floor": before}).fetchall()
+        return list(dict.fromkeys(TableName(schema, table) for _, _, _, schema, table, _ in rows))
+
+    def compare_definitions(self) -> list[TableName]:
+        """Like `check`, but finds nothing if writers or DDL hold the locks that it needs."""
+        try:
+            return self.check_definitions()
+        except LockNotAvailable:
+            return []
+
+    def definitions_digest(self) -> str:
+        """A text that changes when definitions have to be compared."""
+        ((text,),) = self.native.run(self.sql("definitions_digest"))
+        return str(text)
+
+    def values_follow(self, table: TableName) -> bool:
+        """Always false: CAPTURES does not record it here."""
+        return False
+
+    def reports_definitions(self) -> bool:
+        """False: the trigger on the database reports only TRUNCATE at once; definitions are compared."""
+        return False
+
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """See `ChangeSource`: the order of keys is known without the server."""
+        return key_order.locate(shape, bounds, keys)
+
+    def changes_of(self, window: Window, table: TableName, most: int) -> list[WaitingChange]:
+        """The changes of `table` in the window, in order, as the session sees them; at most `most`."""
+        text, values = of_table(table)
+        chosen = Condition(window, text, values | {"most": most})
+        statement = f"SELECT s.* FROM ({chosen.statement('queue_items', self.prefix)}) s WHERE ROWNUM <= :most"
+        return [(row[5], row[6], row[7]) for row in self.native.run(statement, chosen.binds)]
+
+    def first_transaction(self, window: Window, left_out: Collection[TableName]) -> list[WaitingTable]:
+        """What the first transaction changes that changes a table not in `left_out`; empty without one."""
+        session = self.native
+        conditions, values = ["1 = 1"], dict[str, Value]()
+        for number, table in enumerate(sorted(left_out)):
+            text, own = of_table(table, number)
+            conditions.append(f"NOT ({text})")
+            values |= own
+        chosen = Condition(window, " AND ".join(conditions), values | {"most": 1})
+        first = session.run(
+            f"SELECT s.TRANS_KEY FROM ({chosen.statement('queue_items', self.prefix)}) s WHERE ROWNUM <= :most",
+            chosen.binds,
+        ).fetchone()
+        if first is None:
+            return []
+        chosen = Condition(window, "i.TRANS_KEY = :transaction", {"transaction": first[0]})
+        by_table: dict[TableName, Counter[str]] = {}
+        for _, _, owner, name, _, action, *_ in session.run(chosen.statement("queue_items", self.prefix), chosen.binds):
+            by_table.setdefault(TableName(owner, name), Counter())[action] += 1
+        return [
+            WaitingTable(table, actions.total(), tuple(sorted(actions))) for table, actions in sorted(by_table.items())
+        ]
 
     @contextmanager
-    def _connected(self) -> Iterator[OracleSession]:
-        """The session; a transient failure or an interruption ends it."""
-        if self._session is None:
-            sessions = vendor_of(self.info.vendor).sessions
-            self._session = native(sessions.connect(self.info, application=self.application, autocommit=True))
-        try:
-            yield self._session
-        except (Transient, TooManyBytes):
-            self.close()
-            raise
+    def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[blocks.Block]:
+        """The table as of a position that is taken now. Raises `TableGone`, `NoSharedLocks`.
+
+        The dictionary describes the present table. So it is read before and after: if the table is altered meanwhile,
+        it is read again.
+        """
+        session = self.native
+        if lock_seconds is not None:
+            raise blocks.NoSharedLocks(session.place)
+        shape = catalog.shape(self.session, table.table)
+        if shape is None:
+            raise TableGone(session.place, table)
+        taken = self.moment()
+        with blocks.as_of(session, taken.scn):
+            yield blocks.Block(taken.position, shape, session)
+        if catalog.shape(self.session, table.table) != shape:
+            raise SnapshotGone(f"{table.table} was altered while it was read")
+
+    def position_of_snapshot(self, earlier: Position, previous: Position | None) -> Position:
+        """A position that is taken now; from here on the session sees all tables as of it."""
+        del earlier  # what a position needs is asked in its own order, see `source/position.py`
+        session = self.native
+        session.end_read_only()
+        taken = self.moment(previous)
+        session.see(taken.scn)
+        return taken.position
+
+    def purge(self, seen: Iterable[Position], *, batch: int = 20_000) -> int:
+        """Deletes the changes that all of `seen` cover, up to the lowest of their `low`. Returns how many.
+
+        `seen` has the checkpoint of every slave of the prefix: a missing one loses its changes. Each batch, of so many
+        keys, is a transaction. Raises `ValueError` without any.
+        """
+        covered = [QueuePosition.of(position) for position in seen]
+        if not covered:
+            raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
+        session = self.native
+        low = min(position.low for position in covered)
+        opened = listed(frozenset[int]().union(*(position.open for position in covered)))
+        ((first,),) = session.run(f"SELECT MIN(i.REPL_KEY) FROM {self.prefix}ITEMS i")
+        total, above = 0, low if first is None else int(first) - 1
+        while above < low:
+            through = min(above + batch, low)
+            values: dict[str, Value] = {"above": above, "through": through, "low": low, "open": opened}
+            with session.transaction():
+                gone = session.run(self.sql("purge"), values).rowcount
+                if gone:
+                    session.run(self.sql("purge_longs"))
+                    self.note_purged(covered)
+            total, above = total + gone, through
+        with session.transaction():
+            last = f"SELECT MAX(d.REPL_KEY) - {DEBUG_KEYS} FROM {self.prefix}DEBUG_TABLE d"
+            session.run(f"DELETE FROM {self.prefix}DEBUG_TABLE WHERE REPL_KEY < ({last})")
+        return total
+
+    def backlog(self) -> Backlog:
+        """The size of ITEMS, by its keys and the last statistics, and who holds the purge."""
+        session = self.native
+        ((changes,),) = session.run(f"SELECT NVL(MAX(i.REPL_KEY) - MIN(i.REPL_KEY) + 1, 0) FROM {self.prefix}ITEMS i")
+        noted = json.loads(self.info.value(_HOLDERS) or "{}")
+        size = self._bytes(int(changes))
+        if not noted:
+            return Backlog(int(changes), size)
+        return Backlog(int(changes), size, tuple(noted["slaves"]), datetime.fromisoformat(noted["since"]))
+
+    def note_holders(self, slaves: Iterable[str]) -> None:
+        """Records that `slaves` hold the purge, since now unless one of them already did; without any, that it goes
+        on."""
+        info, names = self.info, list(slaves)
+        with self.session.transaction():
+            former = json.loads(info.value(_HOLDERS) or "{}")
+            if not names:
+                info.remove(_HOLDERS)
+                return
+            since = former["since"] if set(former.get("slaves", ())) & set(names) else datetime.now(UTC).isoformat()
+            info.write(_HOLDERS, json.dumps({"slaves": names, "since": since}))
+
+    def waiting(self) -> tuple[int, int]:
+        """The counted changes in ITEMS, and their estimated size in bytes."""
+        session = self.native
+        ((changes,),) = session.run(f"SELECT COUNT(*) FROM {self.prefix}ITEMS i")
+        return int(changes), self._bytes(int(changes))
+
+    def room(self) -> None:
+        """Unknown: a tablespace has limits of its own."""
+
+    def _bytes(self, changes: int) -> int:
+        """The estimated size of so many changes in bytes, by the last statistics of ITEMS."""
+        text = "SELECT t.AVG_ROW_LEN FROM USER_TABLES t WHERE t.TABLE_NAME = :name"
+        row = self.native.run(text, {"name": f"{self.prefix}ITEMS"}).fetchone()
+        return changes * int(row[0] or 0) if row else 0
+
+    @property
+    def _registry(self) -> Registry:
+        return Registry(self.session, self.prefix, self.schema)
 
 
-class _Item(NamedTuple):
-    """A table with the columns of `ITEMS`."""
+def _of_redo(server: Server, redo: RedoStream) -> Moment:
+    """The moment at the end of the stream.
 
-    repl_key: int
-    trans_key: int
-    schema: str
-    table: str
-    guid: str | None
-    action: str
-    content: str | None
-    oldcontent: str | None
-
-
-def _expect_few(before: int, most: int | None, *texts: str | None) -> int:
-    """The number of characters of the texts. Raises `TooManyBytes` if there are too many."""
-    size = sum(len(text or "") for text in texts)
-    if most is not None and before + size > most:
-        raise TooManyBytes(most)
-    return size
-
-
-def _item(row: Sequence[Any]) -> _Item:
-    """A row of ITEMS in the common form: without a key, GUID is empty; it is NULL if an UPDATE changed the key."""
-    key, transaction, schema, table, guid, action, content, oldcontent, version = row
-    if version == BY_ROWID:
-        guid = ""
-    if action == "UPDATE" and oldcontent is None:
-        oldcontent = ""  # nothing of it is other: an empty text is NULL on the server
-    if action == "ALTER" and content and oldcontent:
-        now, before = table_definition.parse(content), table_definition.parse(oldcontent)
-        content = table_definition.format_definition(with_places(now, before))
-    return _Item(int(key), number_of(transaction), schema, table, guid, action, content, oldcontent)
+    Only while all open redo threads are in the stream, and after every transaction that it lacks has ended: the stream
+    stores the SCN from which on that is so.
+    """
+    moment = redo.moment(server.incarnation().resetlogs)
+    if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
+        raise ThreadsUnread(server.session.place, unread)
+    complete_from = redo.complete_from()
+    if complete_from is None:
+        begins = redo.begins()
+        seen = observe(server, begins)
+        if seen.older:
+            raise OlderTransactions(server.session.place, begins, seen.older, server.owners())
+        complete_from = seen.scn
+        redo.keep_complete_from(complete_from)
+    if moment.scn < complete_from:
+        raise StreamBehind(server.session.place, complete_from, moment.scn)
+    return moment

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Sequence
 from sluice import sql_files
 from sluice.database.capture import Installation, Line
 from sluice.database.errors import LockNotAvailable
-from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.common.named_locks import SECONDS
 from sluice.vendors.oracle import lacks, named_locks
-from sluice.vendors.oracle.session import OracleSession, native
-from sluice.vendors.oracle.source.info import Info
+from sluice.vendors.oracle.source.bound import Bound
+from sluice.vendors.oracle.source.tables_registry import Registry
 
 STEPS: tuple[str, ...] = ("resources_v1",)
 """Files that create and change tables, in order; the version of an installation is the number of steps it has had."""
@@ -105,115 +104,104 @@ def units(name: str, prefix: Prefix) -> list[str]:
     return [each for each in statements if each not in ("", "COMMIT")]
 
 
-def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
-    """The installation of `prefix` in the account's schema; None without one. Raises `ResourcesNewer`."""
-    del schema
-    session = native(connection)
-    if f"{prefix}INFO" not in _names(session, prefix):
-        return None
-    values = dict(Info(session, prefix).all())
-    version = int(values.get(_VERSION, 0))
-    if version > len(STEPS):
-        raise ResourcesNewer(prefix, version)
-    return Installation(version, values.get(_CODE) == digest(), len(STEPS))
+class OracleCapture(Bound):
+    """See `sluice.database.capture.Capture`."""
 
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.session, self.prefix, self.schema)
 
-def require(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Checks that the resources exist and are current. Raises `ResourcesMissing`, `ResourcesOutdated`,
-    `ResourcesNewer`."""
-    have = installed(connection, prefix, schema)
-    if have is None:
-        raise ResourcesMissing(prefix, native(connection).schema)
-    if not have.current:
-        raise ResourcesOutdated(prefix, native(connection).schema)
+    def installed(self) -> Installation | None:
+        """The installation of the prefix in the account's schema; None without one. Raises `ResourcesNewer`."""
+        if f"{self.prefix}INFO" not in self._names():
+            return None
+        values = dict(self.info.all())
+        version = int(values.get(_VERSION, 0))
+        if version > len(STEPS):
+            raise ResourcesNewer(self.prefix, version)
+        return Installation(version, values.get(_CODE) == digest(), len(STEPS))
 
+    def require(self) -> None:
+        """Checks that the resources exist and are current. Raises `ResourcesMissing`, `ResourcesOutdated`,
+        `ResourcesNewer`."""
+        have = self.installed()
+        if have is None:
+            raise ResourcesMissing(self.prefix, self.native.schema)
+        if not have.current:
+            raise ResourcesOutdated(self.prefix, self.native.schema)
 
-def lock(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Excludes other installers of the prefix until the session ends: DDL commits, and so ends transactions."""
-    if not named_locks.take(connection, f"install {prefix}", SECONDS):
-        raise LockNotAvailable(f"{native(connection).place}: another session installs {prefix}")
+    def lock(self) -> None:
+        """Excludes other installers of the prefix until the session ends: DDL commits, and so ends transactions."""
+        if not named_locks.take(self.session, f"install {self.prefix}", SECONDS):
+            raise LockNotAvailable(f"{self.native.place}: another session installs {self.prefix}")
 
+    @property
+    def latest(self) -> int:
+        return len(STEPS)
 
-def version() -> int:
-    """The version to which `upgrade` updates an installation."""
-    return len(STEPS)
+    def ahead(self, have: Installation | None) -> tuple[()]:
+        """Nothing: each step commits."""
+        return ()
 
+    def upgrade(self, have: Installation | None) -> list[str]:
+        """Runs the files that `have` lacks. Returns the names of those run. Each DDL statement commits. Raises
+        `NamesTaken`, `NotCompiled`."""
+        if have is None and (taken := self._names()):
+            raise NamesTaken(self.prefix, self.native.schema, sorted(taken))
+        files = list(STEPS[have.version if have else 0 :])
+        if files or have is None or not have.functions_current:
+            files += CODE
+        self._run(files)
+        if files:
+            # What the trigger on the database calls must work before that is there: DDL would fail.
+            self._expect_compiled()
+            if _MAY_TRIGGER in lacks.granted(self.native, itself=True):
+                self._run([DDL_TRIGGER])
+                files.append(DDL_TRIGGER)
+                self._expect_compiled()
+            self.info.write(_VERSION, str(len(STEPS)))
+            self.info.write(_CODE, digest())
+        return files
 
-def ahead(have: Installation | None) -> tuple[()]:
-    """Nothing: each step commits."""
-    return ()
-
-
-def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
-    """Runs the files that `have` lacks. Returns the names of those run. Each DDL statement commits. Raises
-    `NamesTaken`, `NotCompiled`."""
-    session = native(connection)
-    if have is None and (taken := _names(session, prefix)):
-        raise NamesTaken(prefix, session.schema, sorted(taken))
-    files = list(STEPS[have.version if have else 0 :])
-    if files or have is None or not have.functions_current:
-        files += CODE
-    _run(session, prefix, files)
-    if files:
-        # What the trigger on the database calls must work before that is there: DDL would fail.
-        _expect_compiled(session, prefix)
-        if _may_trigger(session):
-            _run(session, prefix, [DDL_TRIGGER])
-            files.append(DDL_TRIGGER)
-            _expect_compiled(session, prefix)
-        info = Info(session, prefix)
-        info.write(_VERSION, str(len(STEPS)))
-        info.write(_CODE, digest())
-    return files
-
-
-def _run(session: OracleSession, prefix: Prefix, files: Iterable[str]) -> None:
-    for name in files:
-        for unit in units(name, prefix):
-            session.run(unit)
-
-
-def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool) -> bool:
-    """Does nothing: new tables are not reported, and `reconcile_tables` finds them."""
-    del connection, prefix, schema, lines, keyed
-    return False
-
-
-def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
-    """Records whose changes are captured besides the database's own; False if that was recorded already."""
-    info, others = Info(native(connection), prefix), sorted(map(str, cascade))
-    value = f",{','.join(others)}," if others else None
-    if info.value(_CASCADE) == value:
+    def note_wildcards(self, lines: Sequence[Line], *, keyed: bool) -> bool:
+        """Does nothing: new tables are not reported, and `reconcile_tables` finds them."""
         return False
-    if value is None:
-        info.remove(_CASCADE)
-    else:
-        info.write(_CASCADE, value)
-    return True
 
+    def pass_on(self, cascade: Iterable[Prefix]) -> bool:
+        """Records whose changes are captured besides the database's own; False if that was recorded already."""
+        others = sorted(map(str, cascade))
+        return self.info.write(_CASCADE, f",{','.join(others)},") if others else self.info.remove(_CASCADE)
 
-def remove(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Drops all objects of the prefix, each in its own transaction: after an interruption, the next run removes the
-    rest."""
-    _run(native(connection), prefix, ["uninstall"])
+    def remove(self) -> None:
+        """Drops all objects of the prefix, each in its own transaction: after an interruption, the next run removes the
+        rest."""
+        self._run(["uninstall"])
 
+    def make_event_triggers(self) -> None:
+        """Does nothing: they are created with the resources."""
 
-def _names(session: OracleSession, prefix: Prefix) -> set[str]:
-    """Names of the prefix's resources that are in use in the account's schema."""
-    wanted = {f"{prefix}{name}" for name in RESOURCES}
-    rows = session.run(
-        "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
-        {"beginning": str(prefix)},
-    )
-    return wanted & {str(name) for (name,) in rows}
+    def remove_event_triggers(self) -> None:
+        """Does nothing: they are removed with the resources."""
 
+    def has_event_triggers(self) -> bool:
+        return False
 
-def _may_trigger(session: OracleSession) -> bool:
-    return _MAY_TRIGGER in lacks.granted(session, itself=True)
+    def _run(self, files: Iterable[str]) -> None:
+        for name in files:
+            for unit in units(name, self.prefix):
+                self.native.run(unit)
 
+    def _names(self) -> set[str]:
+        """Names of the prefix's resources that are in use in the account's schema."""
+        wanted = {f"{self.prefix}{name}" for name in RESOURCES}
+        rows = self.native.run(
+            "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
+            {"beginning": str(self.prefix)},
+        )
+        return wanted & {str(name) for (name,) in rows}
 
-def _expect_compiled(session: OracleSession, prefix: Prefix) -> None:
-    """Checks for invalid objects: code that does not compile is created nevertheless, and fails when it is called."""
-    statement = sql_files.render("oracle", "compile_errors")
-    for name, line, reason in session.run(statement, {"beginning": str(prefix)}):
-        raise NotCompiled(prefix, str(name), int(line), str(reason))
+    def _expect_compiled(self) -> None:
+        """Checks for invalid objects: code that does not compile is created nevertheless, and fails when called."""
+        statement = sql_files.render("oracle", "compile_errors")
+        for name, line, reason in self.native.run(statement, {"beginning": str(self.prefix)}):
+            raise NotCompiled(self.prefix, str(name), int(line), str(reason))

@@ -25,7 +25,9 @@ from sluice.vendors.postgres.lacks import (
     sequences_lack,
 )
 from sluice.vendors.postgres.privileges import Account, Relation
-from sluice.vendors.postgres.source import owner_code, resources, schema_diff
+from sluice.vendors.postgres.source import owner_code, resources
+from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.source.resources import PostgresCapture
 
 _FOR_TABLES = {
     "SELECT": "initial updates and verification read the tables",
@@ -77,7 +79,7 @@ class _Master:
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
         yield from self._of_owners()
-        place = resources.own(self.replication.prefix, self.replication.master.schema)
+        place = self._capture.own
         yield from own_schema.lacks(self.connection, place)
         reachable = privileges.logged_in(self.connection) and (own.usage or own.owner is None)
         if reachable and not own_schema.foreign(self.connection, place):
@@ -123,15 +125,19 @@ class _Master:
                 remedy=owner_code.REMEDY,
             )
 
+    @property
+    def _capture(self) -> PostgresCapture:
+        return PostgresCapture(self.connection, self.replication.prefix, self.replication.master.schema)
+
     def _of_resources(self) -> Iterator[Lack]:
         prefix, schema = self.replication.prefix, self.replication.master.schema
         try:
-            installation = resources.installed(self.connection, prefix, schema)
+            installation = self._capture.installed()
         except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
             yield lack("resources of this release", str(other).rstrip("."))
             return
         if installation is None:
-            if taken := resources.taken(self.connection, prefix, schema):
+            if taken := self._capture.taken():
                 error = resources.NamesTaken(prefix, schema, taken)
                 yield lack("names for Sluice's own objects", str(error).rstrip("."))
             return
@@ -151,7 +157,7 @@ class _Master:
                 by=f"{self.account.role} or an administrator",
                 remedy="The DAGs install_resources and reconcile_tables, one after the other, grant it as well.",
             )
-        if not self.light and not schema_diff.has_event_triggers(self.connection, prefix, schema):
+        if not self.light and not PostgresQueue(self.connection, prefix, schema).has_event_triggers():
             yield lack(
                 "event triggers",
                 "without them changes of definitions and of partitions are found by comparison, a moment later "

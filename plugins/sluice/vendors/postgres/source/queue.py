@@ -1,299 +1,425 @@
-"""Reads windows of ITEMS on a PostgreSQL master as Arrow tables.
-
-    with Reader(info, prefix, schema, application="sluice DEMO_ dr1") as reader:
-        reader.items(previous, target)                       # a small window, complete
-        reader.survey(previous, target, limit=1_000_000)     # a large one: where a slice ends
-        reader.items(previous, target, above=a, up_to=b, share=Share(0, 4))   # a share of a slice
-
-A `Reader` keeps its connections; only one thread may use it. After a `Transient` error the next call connects again.
-"""
+"""The queue of a PostgreSQL master: positions, ITEMS, its purge (`sluice.database.changes.ChangeQueue`)."""
 
 import json
-import threading
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 
-import adbc_driver_manager
-import numpy as np
-import numpy.typing as npt
-import psycopg
-import pyarrow as pa
-import pyarrow.compute as pc
+from psycopg.errors import UndefinedFunction
 
 from sluice import sql_files
-from sluice.database.changes import LARGEST_CHANGE, Cut, Oversized, Share, Survey, TooManyBytes
-from sluice.database.items import ITEMS, marked
+from sluice.database.changes import WaitingChange, WaitingTable
+from sluice.database.errors import LockNotAvailable
 from sluice.errors import SluiceError
-from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix, TableName
+from sluice.model import server_identity, table_definition
+from sluice.model.backlog import Backlog
+from sluice.model.blocks import Key
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.items_limit import Room
+from sluice.model.joining import Rows
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.server_identity import MasterReplaced, Origin
+from sluice.model.shape import TableShape
 from sluice.model.window import Window
-from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.errors import classify
-from sluice.vendors.postgres.source.arrow_session import ArrowSession
+from sluice.vendors.common.queue_notes import QueueNotes, parsed
+from sluice.vendors.postgres import catalog, estimates, foreign_keys, key_order
+from sluice.vendors.postgres.connection import PostgresSession, literal, native, quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.source.bound import Bound
+from sluice.vendors.postgres.source.resources import PostgresCapture
+from sluice.vendors.postgres.source.snapshot import Snapshot
+from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.vendors.postgres.source.window_condition import Condition
 
-_ENDLESS = 2**62
-STREAMS, STREAMED = 2, 2_000_000
-"""How many connections read one window, each an equal part of its REPL_KEYs; from how many REPL_KEYs on they do. A
-change takes some 400 bytes of the log, and as many REPL_KEYs."""
+log = logging.getLogger("sluice.position")
+
+COUNTED = 10_000
+"""The most rows that are counted; more are estimated."""
+DEBUG_LINES = 100_000
+"""The last lines of DEBUG_TABLE, which a purge keeps."""
 
 
-def _of_share(share: Share | None) -> str:
-    """The SQL condition that a change belongs to the share."""
-    if share is None:
-        return "true"
-    # A keyless table is in one share, so that inserted and deleted copies of a row cancel out.
-    return (
-        "guid IS NOT NULL AND db_action IN ('INSERT', 'UPDATE', 'DELETE') AND "
-        "(hashtext(CASE WHEN guid = '' THEN db_schema || '.' || tablename ELSE guid END) & 2147483647)"
-        f" % {int(share.of)} = {int(share.number)}"
-    )
+class PostgresQueue(Bound, QueueNotes):
+    """Over a session in autocommit, unless a method says otherwise."""
 
+    def take(self, previous: Position | None = None) -> SnapshotPosition:
+        """The master's present position, with floors inherited from `previous`.
 
-def _of_rows(table: TableName) -> str:
-    """The SQL condition that an item is a change of a row of the table."""
-    return (
-        f"db_schema = {connection.literal(table.schema)} AND tablename = {connection.literal(table.name)} "
-        "AND db_action IN ('INSERT', 'UPDATE', 'DELETE')"
-    )
-
-
-class Reader:
-    """Reads windows of one prefix's ITEMS. `schema`: of its resources, unquoted.
-
-    `largest`: bytes of contents above which a change comes without them (`sluice.database.items.oversized`).
-    """
-
-    def __init__(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ):
-        self.info = info
-        self._largest = str(int(largest))
-        self.application = application
-        self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
-        self._connections: list[ArrowSession | None] = [None] * STREAMS
-        self._pool: ThreadPoolExecutor | None = None
-
-    def items(
-        self,
-        window: Window,
-        *,
-        share: Share | None = None,
-        images: bool = False,
-        max_bytes: int | None = None,
-        rows_of: TableName | None = None,
-    ) -> pa.Table:
-        """The changes of the window in REPL_KEY order, columns as in `ITEMS`.
-
-        `rows_of`: only changes of this table's rows. `images`: reads OLDCONTENT of every change, for comparisons with
-        old images. Raises `TooManyBytes` above `max_bytes`, errors of `sluice.database.errors`.
+        On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it returns the position
+        of that transaction's snapshot. Such a position may be the marker of a block, but not the beginning of a window,
+        because its sequence values were read too late. Raises `MasterWentBack`, `MasterReplaced`, `FailOverUnproven`,
+        and psycopg's errors.
         """
-        chosen = Condition.of(window, _of_share(share) if rows_of is None else _of_rows(rows_of))
-        return self._read(chosen, images, max_bytes, streams=STREAMS if share is None else 1)
+        statement = self.sql("position")
+        row = self.session.execute(statement).fetchone()
+        assert row is not None
+        low, next_xid, snapshot, high, time, lsn, system, timeline = row
+        origin = Origin(system, timeline, server_identity.place(lsn))
+        before = None if previous is None else SnapshotPosition.of(previous)
+        if before is not None:
+            self._expect_history(before, origin)
+        now = SnapshotPosition.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
+        assert isinstance(self.session, PostgresSession)
+        return replace(now, origin=origin, run=self.session.run).after(before)
 
-    def key_changes(
-        self,
-        window: Window,
-        *,
-        guids: Mapping[TableName, Collection[str]] | None = None,
-        images: bool = False,
-    ) -> pa.Table:
-        """UPDATEs that change a key, and all changes of the keys `guids`, which no `Share` may apply.
+    def beginning(self, after: int | None) -> Position | None:
+        """None: only an initial update brings rows that are older than the capture."""
+        return None
 
-        To be called first without `guids`, then with the keys of the result (`net.entangled`), which the shares leave
-        out.
+    def window_end(self, previous: Position, changes: int) -> SnapshotPosition:
+        """The master's present position, for any number of `changes`, because ITEMS does not record states in
+        between."""
+        del changes
+        return self.take(previous)
+
+    def nothing_committed(self, since: Position) -> bool:
+        """Whether no transaction has ended on the server since the position `since` was taken."""
+        assert isinstance(self.session, PostgresSession)
+        return self.session.poll(sql_files.render("postgres", "snapshot_now")) == SnapshotPosition.of(since).snapshot
+
+    def expect_continued(self, positions: Iterable[Position]) -> None:
+        """Raises `MasterReplaced` where the history of the master does not contain what `positions` have seen.
+
+        The log's end alone does not tell: a master whose files were restored from a snapshot soon comes past the
+        places, transactions and keys that it had before.
         """
-        conditions = ["(guid IS NULL AND db_action = 'UPDATE')"]
-        for table, keys in (guids or {}).items():
-            if keys:
-                array = "ARRAY[" + ",".join(connection.literal(key) for key in sorted(keys)) + "]::text[]"
-                conditions.append(
-                    f"(guid = ANY ({array}) AND db_schema = {connection.literal(table.schema)}"
-                    f" AND tablename = {connection.literal(table.name)})"
-                )
-        return self._read(Condition.of(window, " OR ".join(conditions)), images)
-
-    def survey(
-        self,
-        window: Window,
-        *,
-        limit: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Survey:
-        """Counts the window, or its first `limit` changes and `max_bytes` of contents, without reading it.
-
-        Takes some 0.2 µs a change on the master, 0.3 where the limit may cut it. Counts at least one change, of any
-        size.
-        """
-        chosen = Condition.of(window)
-        survey = self._survey(chosen, _ENDLESS if limit is None else limit)
-        if max_bytes is None or survey.bytes <= max_bytes:
-            return survey
-        # Running sums are the slowest part, so they are computed only where needed.
-        filled = self._rows("queue_fill", chosen, limit=str(survey.changes), bytes=str(int(max_bytes)))
-        return self._survey(chosen, filled.column("changes")[0].as_py())
-
-    def _survey(self, chosen: Condition, limit: int) -> Survey:
-        # There are never more changes than REPL_KEYs.
-        limited = "true" if chosen.ceiling - chosen.floor > limit else "false"
-        rows = self._rows("queue_survey", chosen, limit=str(int(limit)), ceiling=str(chosen.ceiling), limited=limited)
-        row = rows.to_pylist()[0]
-        cuts = tuple(
-            Cut(repl_key, transaction, action, TableName(schema, table))
-            for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
-        )
-        return Survey(
-            row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"], row["unordered"],
-            tuple(
-                Oversized(repl_key, TableName(schema, table), size)
-                for repl_key, schema, table, size in json.loads(row["oversized"] or "[]")
-            ),
-        )  # fmt: skip
-
-    def unordered(self, window: Window) -> bool:
-        """See `sluice.database.changes.Reader`. As slow as counting the window."""
-        return self._survey(Condition.of(window, "version = '2' OR db_action = 'DELETE WHERE'"), 1).changes > 0
-
-    def close(self) -> None:
-        """Closes the connections; the next call opens new ones."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown()
-        for stream in range(STREAMS):
-            self._close(stream)
-
-    def __enter__(self) -> "Reader":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _read(self, chosen: Condition, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
-        # OLDCONTENT gives the parts of a key of several columns, which would have to be parsed from the GUID.
-        needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
-        floor, ceiling = chosen.floor, chosen.ceiling
-        room = _Room(max_bytes)
-        if streams == 1 or ceiling - floor < STREAMED:
-            return taken_over(self._rows("queue_items", chosen, room=room, old=needed))
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
-        bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
-        reading = [
-            self._pool.submit(
-                self._rows,
-                "queue_items",
-                replace(chosen, floor=bounds[stream], ceiling=bounds[stream + 1]),
-                stream,
-                room,
-                old=needed,
-            )
-            for stream in range(streams)
-        ]
-        failures = [failure for each in reading if (failure := each.exception()) is not None]
-        if failures:
-            raise failures[0]
-        return taken_over(pa.concat_tables([each.result() for each in reading]))
-
-    def _rows(
-        self, statement: str, chosen: Condition, stream: int = 0, room: "_Room | None" = None, **placeholders: str
-    ) -> pa.Table:
-        if statement in ("queue_items", "queue_survey"):
-            placeholders["largest"] = self._largest
-        text = sql_files.render("postgres", statement, window=chosen.sql, **self._names, **placeholders)
-        try:
-            with self._connected(stream).rows(text) as reader:
-                return _taken(reader, room)
-        except adbc_driver_manager.Error as error:
-            self._drop(stream)
-            raise _classified(error, self.info.place) from error
-        except TooManyBytes:
-            self._drop(stream)  # this also ends the statement
-            raise
-
-    def _connected(self, stream: int) -> ArrowSession:
-        session = self._connections[stream]
-        if session is None:
-            session = self._connections[stream] = ArrowSession(connection.uri(self.info, self.application))
-            session.run(connection.ensure_settings(connection.CANONICAL | connection.PATIENT))
-            # The index has the wanted order, and its rows are adjacent. Where ITEMS is small, or was when it was
-            # analysed, the planner would read all of it and sort.
-            session.run("SET enable_sort = off")
-            # Compiling takes longer than it saves, as cheap functions read each row once.
-            session.run("SET jit = off")
-            # Passing rows on from parallel workers takes twice as long as reading them.
-            session.run("SET max_parallel_workers_per_gather = 0")
-        return session
-
-    def _drop(self, stream: int) -> None:
-        try:
-            self._close(stream)
-        except adbc_driver_manager.Error:
-            # The connection is lost; closing it fails, too.
+        seen = [SnapshotPosition.of(position).restart for position in positions]
+        if not seen:
             return
+        now = self.take()
+        recorded = self._recorded({position.run for position in seen if position.run})
+        origin = now.origin
+        assert origin is not None
+        for position in seen:
+            former = position.origin
+            self._expect_history(position, origin)
+            now.after(position)
+            # A promoted server is proved by its timeline: it may lack the last record, and have all that was seen.
+            if (
+                former is None
+                or not position.run
+                or former.timeline != origin.timeline
+                or former.system != origin.system
+            ):
+                continue
+            high, _ = recorded.get(position.run, (0, False))
+            if high < position.high:
+                raise MasterReplaced(
+                    former,
+                    origin,
+                    f"it has no record of its state of {position.time}, which was seen, as after a restore "
+                    "of its files from a snapshot",
+                )
 
-    def _close(self, stream: int) -> None:
-        connection, self._connections[stream] = self._connections[stream], None
-        if connection is not None:
-            connection.close()
+    def _expect_history(self, before: SnapshotPosition, now: Origin) -> None:
+        """Raises `MasterReplaced`, `FailOverUnproven` where the log of the server at `now` does not continue that of
+        `before`."""
+        former = before.origin
+        if former is None or former == now:
+            return
+        if former.system != now.system and self._upgraded(before):
+            return
+        if not server_identity.same_server(former, now):
+            self._prove(former, now)
+
+    def _upgraded(self, former: SnapshotPosition) -> bool:
+        """Whether another cluster has the files of the former one, transactions included, as after `pg_upgrade`."""
+        if not former.run:
+            return False
+        high, same = self._recorded({former.run}).get(former.run, (0, False))
+        return same and high >= former.high
+
+    def _recorded(self, runs: Collection[str]) -> dict[str, tuple[int, bool]]:
+        """By session: the highest REPL_KEY recorded, and whether its row is no copy."""
+        if not runs:
+            return {}
+        statement = self.sql("position_recorded")
+        rows = self.session.execute(statement, {"runs": list(runs)}).fetchall()
+        return {run: (high, same) for run, high, same in rows}
+
+    def _prove(self, former: Origin, now: Origin) -> None:
+        row = self.session.execute(sql_files.render("postgres", "position_promoted")).fetchone()
+        assert row is not None
+        readable, replayed = row
+        history = None
+        if readable:
+            statement = sql_files.render("postgres", "position_history")
+            first = self.session.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
+            history = first[0] if first else None
+        left = server_identity.switches(history) if history is not None else None
+        server_identity.prove(former, now, left, server_identity.place(replayed) if replayed else None)
+        log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
+
+    def secure(self, position: Position) -> list[Position]:
+        """Waits until no crash of the master can undo what `position` covers, and a restore is noticed; called before a
+        slave shows it. Returns the positions of the last purge.
+
+        On a connection in autocommit, outside a transaction. Raises psycopg's errors.
+        """
+        position = SnapshotPosition.of(position)
+        if not position.run or position.marked is not None:
+            return self.purged()  # of an earlier release; nothing starts again from there
+        assert isinstance(self.session, PostgresSession)
+        values = {"run": position.run, "high": position.high}
+        row = self.session.execute(self.sql("position_record"), values).fetchone()
+        assert row is not None
+        if not self.session.pruned:
+            self.session.execute(self.sql("position_records_prune"))
+            self.session.pruned = True
+        return parsed(row[0])
+
+    def registered(self) -> list[TableName]:
+        """The tables whose changes are captured, or will be."""
+        return Registry(self.session, self.prefix, self.schema).tables()
+
+    def captured(self) -> dict[TableName, str | None]:
+        """Each registered table, with what is plainly wrong with its capture, None when nothing is.
+
+        One statement whatever the number of tables. Raises psycopg's errors.
+        """
+        rows = self.session.execute(self.sql("captured")).fetchall()
+        return {TableName(table_schema, name): fault for table_schema, name, fault in rows}
+
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys of `tables`. Raises psycopg's errors."""
+        return foreign_keys.read(self.session, tables)
+
+    def row_counts(self, tables: Sequence[TableName]) -> dict[TableName, Rows]:
+        """How many rows each of `tables` has, counted up to `COUNTED`, otherwise estimated. Raises psycopg's errors."""
+        sizes = estimates.read(self.session, tables)
+        counts = {}
+        for table in tables:
+            name = quoted(table.schema, table.name)
+            counting = f"SELECT count(*) FROM (SELECT FROM {name} LIMIT {COUNTED + 1}) AS few"
+            row = self.session.execute(counting.encode()).fetchone()
+            counted = int(row[0]) if row else 0
+            estimated = sizes[table].rows if table in sizes else None
+            counts[table] = Rows(counted, True) if counted <= COUNTED else Rows(max(counted, estimated or 0), False)
+        return counts
+
+    def joining(self, applied: Position) -> dict[TableName, bool]:
+        """The tables that join after `applied` → whether all of their rows are in ITEMS. Raises psycopg's errors."""
+        statement = self.sql("queue_joining")
+        seen = SnapshotPosition.of(applied)
+        rows = self.session.execute(statement, {"floor": seen.floor_of_all(), "snapshot": seen.snapshot}).fetchall()
+        return {TableName(table_schema, name): complete for table_schema, name, complete in rows}
+
+    def definitions(self, tables: Sequence[TableName], seen: Position, above: int) -> dict[TableName, TableShape]:
+        """For each of `tables` the definition at its next change after `seen`, above the REPL_KEY `above`."""
+        # The catalogue is read first: the second statement finds a definition that changes in between.
+        shapes = catalog.shapes(self.session, tables)
+        for table, text in self.former(tables, seen, above).items():
+            if text is not None:
+                shapes[table] = table_definition.parse(text).shape
+        return shapes
+
+    def former(self, tables: Sequence[TableName], seen: Position, above: int) -> dict[TableName, str | None]:
+        """Those of `tables` whose definition changes after `seen`, above the REPL_KEY `above` → the former
+        definition."""
+        begins = SnapshotPosition.of(seen)
+        rows = self.session.execute(
+            self.sql("queue_definitions"),
+            {
+                "schemas": [table.schema for table in tables],
+                "names": [table.name for table in tables],
+                "floor": max(above, begins.floor_of_all()),
+                "snapshot": begins.snapshot,
+            },
+        ).fetchall()
+        return {TableName(schema, name): text for schema, name, text in rows}
+
+    def check_definitions(self) -> list[TableName]:
+        """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
+
+        Also tells of tables whose rows may change without a trigger that sees it. Returns those that have changed. One
+        transaction for each table, on a connection in autocommit, so that no table is locked while another one is
+        waited for. A table that is locked, or that its owner keeps from being compared, is left out. Raises
+        `ResourcesOutdated`, psycopg's errors.
+        """
+        changed, alone, notes, unseen = (
+            self.name(name) for name in ("structure_changed", "check_alone", "forget_notes", "tell_unseen")
+        )
+        try:
+            self.session.execute(f"SELECT {notes}(), {unseen}()".encode())
+        except UndefinedFunction:
+            # After an upgrade of Sluice it says what to run.
+            PostgresCapture(self.session, self.prefix, self.schema).require()
+            raise
+        tables = self.session.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
+        found = []
+        for table in tables:
+            row = self.session.execute(f"SELECT {alone}(%s, %s)".encode(), table).fetchone()
+            if row is not None and row[0]:
+                found.append(TableName(*table))
+        return found
+
+    def compare_definitions(self) -> list[TableName]:
+        """As `check`, but returns none where writers or DDL hold the locks that it needs."""
+        try:
+            return self.check_definitions()
+        except LockNotAvailable:
+            return []
+
+    def definitions_digest(self) -> str:
+        """A digest that changes when definitions should be compared; takes some 25 to 80 ms for 1,000 tables.
+
+        Raises psycopg's errors.
+        """
+        text = self.sql("definitions_digest")
+        row = self.session.execute(text).fetchone()
+        return str(row[0]) if row else ""
+
+    def values_follow(self, table: TableName) -> bool:
+        """See `sluice.database.changes.ChangeSource`."""
+        text = self.sql("values_follow")
+        row = self.session.execute(text, {"schema": table.schema, "table": table.name}).fetchone()
+        return row is not None and bool(row[0])
+
+    def reports_definitions(self) -> bool:
+        """Whether event triggers report DDL, and no table waits for the comparison to renew its capture functions."""
+        if not self.has_event_triggers():
+            return False
+        captures = self.name("captures")
+        row = self.session.execute(
+            f"SELECT EXISTS (SELECT FROM {captures} WHERE CASE mode WHEN 'dropped' THEN functions <> '{{}}' "
+            "ELSE fingerprint = '' AND triggers <> '{}' END)".encode()
+        ).fetchone()
+        return row is not None and not row[0]
+
+    def has_event_triggers(self) -> bool:
+        """Whether event triggers of this installation exist and are enabled; False where nothing is installed."""
+        function = f"{self.name('has_event_triggers')}()"
+        row = self.session.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
+        if row is None or not row[0]:
+            return False
+        row = self.session.execute(f"SELECT {function}".encode()).fetchone()
+        return row is not None and bool(row[0])
+
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """For each key the place of its block: how many `bounds` are at or below it, in the server's order."""
+        return key_order.locate(self.session, shape, bounds, keys)
+
+    def changes_of(self, window: Window, table: TableName, most: int) -> list[WaitingChange]:
+        """The first `most` changes of `table` in the window, in order, as the connection's transaction sees them."""
+        only = _of(table)
+        condition = Condition.of(window, only).sql
+        statement = self.sql("queue_items", window=condition, old="true", largest=str(2**62))
+        chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
+        return self.session.execute(chosen.encode()).fetchall()
+
+    def first_transaction(self, window: Window, left_out: Collection[TableName]) -> list[WaitingTable]:
+        """What the first transaction changes that changes a table not `left_out`; empty if there is none."""
+        applied = " AND ".join(f"NOT ({_of(table)})" for table in sorted(left_out)) or "true"
+        statement = self.sql("queue_first", window=Condition.of(window).sql, applied=applied)
+        rows = self.session.execute(statement.encode()).fetchall()
+        return [WaitingTable(TableName(place, name), changes, tuple(actions)) for place, name, changes, actions in rows]
+
+    @contextmanager
+    def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[Snapshot]:
+        """A REPEATABLE READ transaction on an autocommit connection, with the position of its snapshot.
+
+        `lock_seconds`: the transaction may lock rows (`SELECT … FOR SHARE`), and no statement waits for them or holds
+        them longer. The table is locked before the snapshot is taken, as weakly as by any SELECT. Otherwise a TRUNCATE
+        or a rewriting ALTER TABLE could be committed in between, and the older snapshot would show an empty table,
+        although its marker does not cover the change. After an error the connection may be within a COPY: close it.
+        Raises psycopg's errors, `TableGone`.
+        """
+        access = "READ ONLY" if lock_seconds is None else ""
+        self.session.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {access}".encode())
+        snapshot.lock_table(self.session, table, lock_seconds)
+        marker = self.take()
+        shape = catalog.shape(self.session, table.table)
+        assert shape is not None, "a locked table is there"
+        seen = Snapshot(marker, shape, self.session, locked=lock_seconds is not None)
+        yield seen
+        seen.end()
+
+    def position_of_snapshot(self, earlier: Position, previous: Position | None) -> Position:
+        """The position of the snapshot of a transaction just begun on the master, as the end of a window.
+
+        `earlier`: a position taken before the transaction began. Its sequence values are the bounds of the next window,
+        because those read within the transaction were read after the snapshot. `previous`: the beginning of the window;
+        None where nothing was applied before.
+        """
+        taken, first = self.take(), SnapshotPosition.of(earlier)
+        return replace(taken, low=first.low, next=first.next).after(previous)
+
+    def purge(self, positions: Iterable[Position], *, batch: int = 20_000) -> int:
+        """Deletes the changes that all of `positions` cover, each batch in one transaction. Returns how many. The last
+        `DEBUG_LINES` of DEBUG_TABLE stay.
+
+        `positions` must have the checkpoint of every slave of the prefix; a slave without one loses changes. Raises
+        `ValueError` without any.
+        """
+        seen = [SnapshotPosition.of(position).restart for position in positions]
+        if not seen:
+            raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
+        through = min(position.high for position in seen)
+        function = self.name("purge")
+        total, above = 0, 0
+        while True:
+            with self.session.transaction():
+                row = self.session.execute(
+                    f"SELECT deleted, last_key FROM {function}(%s::pg_snapshot[], %s, %s, %s)",
+                    [[position.snapshot for position in seen], above, through, batch],
+                ).fetchone()
+                assert row is not None
+                deleted, last = int(row[0]), row[1]
+                if deleted:
+                    self.note_purged(seen)
+            total += deleted
+            if deleted < batch:
+                break
+            above = last
+        with self.session.transaction():
+            self.session.execute(self.sql("debug_purge", kept=str(DEBUG_LINES)).encode())
+        return total
+
+    def backlog(self) -> Backlog:
+        """The size of ITEMS, and the slaves noted as holding the purge back. Counts some 100,000 rows at most."""
+        row = self.session.execute(self.sql("backlog")).fetchone()
+        assert row is not None
+        changes, size, noted = row
+        if noted is None:
+            return Backlog(changes, size)
+        values = json.loads(noted)
+        return Backlog(changes, size, tuple(values["slaves"]), datetime.fromisoformat(values["since"]))
+
+    def note_holders(self, slaves: Iterable[str]) -> None:
+        """Notes that `slaves` hold the purge back, since now unless one of them did before. None: deletes the note."""
+        self.session.execute(self.sql("backlog_held"), {"slaves": list(slaves)})
+
+    def waiting(self) -> tuple[int, int]:
+        """The exact number of changes in ITEMS, and their approximate bytes."""
+        row = self.session.execute(self.sql("items_waiting")).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    def room(self) -> Room:
+        """The room for ITEMS. Only an account that may run programs on the server learns how much of the disk is
+        free."""
+        row = self.session.execute(self.sql("items_room")).fetchone()
+        assert row is not None
+        items, database, file = row
+        return Room(int(items), int(database), self._free(file) if file else None)
+
+    def _free(self, file: str) -> int | None:
+        """Free bytes of the disk with `file` of the server, as `df` there says; None where it does not."""
+        try:
+            with native(self.session).transaction(force_rollback=True):
+                self.session.execute("CREATE TEMPORARY TABLE sluice_free (line text) ON COMMIT DROP")
+                self.session.execute(f"COPY pg_temp.sluice_free FROM PROGRAM {literal(f'df -Pk {file}')}")
+                rows = self.session.execute("SELECT line FROM pg_temp.sluice_free").fetchall()
+        except SluiceError as error:
+            log.debug("the free space of the master's disk cannot be read: %s", error)
+            return None
+        words = rows[-1][0].split() if rows else []
+        return int(words[3]) * 1024 if len(words) > 3 and words[3].isdigit() else None
 
 
-class _Room:
-    """The bytes that several streams may read together."""
-
-    def __init__(self, max_bytes: int | None):
-        self.max_bytes = max_bytes
-        self._taken = 0
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> None:
-        """Counts `size` bytes. Raises `TooManyBytes`."""
-        with self._lock:
-            self._taken += size
-            if self.max_bytes is not None and self._taken > self.max_bytes:
-                raise TooManyBytes(self.max_bytes)
-
-
-def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
-    batches: list[pa.RecordBatch] = []
-    for batch in reader:
-        if room is not None:
-            room.take(batch.nbytes)
-        batches.append(batch)
-    return pa.Table.from_batches(batches, reader.schema)
-
-
-def taken_over(items: pa.Table) -> pa.Table:
-    """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
-    unordered = bool(pc.any(items.column("unordered")).as_py())
-    oversized: list[Oversized] = []
-    if items.column("left_out").null_count < items.num_rows:
-        left_out = items.filter(pc.is_valid(items.column("left_out")))
-        oversized = [
-            Oversized(row["repl_key"], TableName(row["schema"], row["table"]), row["left_out"])
-            for row in left_out.select(["repl_key", "schema", "table", "left_out"]).to_pylist()
-        ]
-    items = items.drop_columns(["unordered", "left_out"])
-    place = items.column_names.index("trans_key")
-    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
-    taken = items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
-    return marked(taken, unordered=unordered, oversized=oversized)
-
-
-def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:
-    _, offsets, data = eight.buffers()
-    begin = int(np.frombuffer(offsets, np.int32)[eight.offset])
-    return np.frombuffer(data, ">i8", len(eight), begin).astype(np.int64)
-
-
-def _classified(error: adbc_driver_manager.Error, place: str) -> SluiceError:
-    if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
-        # ADBC passes on libpq's text where the server did not answer.
-        return classify(psycopg.OperationalError(str(error)), place)
-    return classify(error, place)
+def _of(table: TableName) -> str:
+    return f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}"

@@ -6,18 +6,19 @@ their files are run again whenever their text differs from the installed one.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from sluice import sql_files
-from sluice.database.capture import Installation
-from sluice.database.session import Session
+from sluice.database.capture import Installation, Line
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import own_schema, session_locks
-from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
+from sluice.vendors.postgres.source import wildcards
+from sluice.vendors.postgres.source.bound import Bound
+from sluice.vendors.postgres.source.tables_registry import Registry
 
 STEPS: tuple[str, ...] = tuple(f"resources_v{number}" for number in range(1, 8))
 """Files that make and change tables, in order; the version of an installation is the number of steps it has had."""
@@ -129,123 +130,130 @@ def function_names() -> tuple[str, ...]:
     )
 
 
-def own(prefix: Prefix, schema: str) -> OwnSchema:
-    return OwnSchema(MASTER, prefix, schema, RELATIONS, function_names(), CAPTURES)
+class PostgresCapture(Bound):
+    """See `sluice.database.capture.Capture`."""
 
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.session, self.prefix, self.schema)
 
-def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
-    """The installation of `prefix` in `schema`; None if there is none.
+    @property
+    def own(self) -> OwnSchema:
+        return OwnSchema(MASTER, self.prefix, self.schema, RELATIONS, function_names(), CAPTURES)
 
-    Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
-    """
-    place = own(prefix, schema)
-    own_schema.expect_owned(connection, place)
-    info = place.table("info")
-    if not own_schema.has(connection, info):
-        own_schema.expect_not_elsewhere(connection, place)
-        return None
-    values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
-    version = int(values.get("version", 0))
-    if version > len(STEPS):
-        raise ResourcesNewer(prefix, version, len(STEPS))
-    return Installation(version, values.get("functions") == digest(), len(STEPS))
+    def installed(self) -> Installation | None:
+        """The installation of the prefix; None if there is none.
 
+        Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
+        """
+        own_schema.expect_owned(self.session, self.own)
+        if not own_schema.has(self.session, self.own.table("info")):
+            own_schema.expect_not_elsewhere(self.session, self.own)
+            return None
+        values = dict(self.info.all())
+        version = int(values.get("version", 0))
+        if version > len(STEPS):
+            raise ResourcesNewer(self.prefix, version, len(STEPS))
+        return Installation(version, values.get("functions") == digest(), len(STEPS))
 
-def require(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Checks that the resources are installed and current.
+    def require(self) -> None:
+        """Checks that the resources are installed and current.
 
-    Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
-    """
-    have = installed(connection, prefix, schema)
-    if have is None:
-        raise ResourcesMissing(prefix, schema)
-    if not have.current:
-        raise ResourcesOutdated(prefix, schema)
+        Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
+        """
+        have = self.installed()
+        if have is None:
+            raise ResourcesMissing(self.prefix, self.schema)
+        if not have.current:
+            raise ResourcesOutdated(self.prefix, self.schema)
 
+    def lock(self) -> None:
+        """Locks the prefix against other installers until the transaction ends."""
+        session_locks.lock_transaction(self.session, f"install {self.schema}.{self.prefix.lower}")
 
-def lock(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Locks the prefix against other installers until the transaction ends."""
-    session_locks.lock_transaction(connection, f"install {schema}.{prefix.lower}")
+    @property
+    def latest(self) -> int:
+        return len(STEPS)
 
+    def ahead(self, have: Installation | None) -> list[Callable[[], None]]:
+        """What `have` needs before `upgrade`, each in a transaction of its own: the second waits for writers."""
+        if have is None or have.version > STEPS.index(AHEAD[0]):
+            return []
+        return [partial(self._run_ahead, name) for name in AHEAD]
 
-def version() -> int:
-    """The version that `upgrade` installs."""
-    return len(STEPS)
+    def _run_ahead(self, name: str) -> None:
+        """Raises `SchemaUnsafe`: a function of a step must not replace one that somebody else made."""
+        own_schema.secure(self.session, self.own)
+        self._run(name)
 
+    def _run(self, name: str) -> None:
+        self.session.execute(self.sql(name))
 
-def ahead(have: Installation | None) -> list[Callable[[Session, Prefix, str], None]]:
-    """What `have` needs before `upgrade`, each in a transaction of its own: the second waits for writers."""
-    if have is None or have.version > STEPS.index(AHEAD[0]):
-        return []
-    return [partial(_run_ahead, name=name) for name in AHEAD]
+    def upgrade(self, have: Installation | None) -> list[str]:
+        """Runs the files that `have` lacks, in the caller's transaction. Returns their names.
 
+        Creates the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
+        """
+        own_schema.secure(self.session, self.own)
+        if have is None and (names := self.taken()):
+            raise NamesTaken(self.prefix, self.schema, names)
+        files = list(STEPS[have.version if have else 0 :])
+        if files or have is None or not have.functions_current:
+            files += FUNCTIONS
+        if files:
+            files.append(EVENT_TRIGGERS)
+        for name in files:
+            self._run(name)
+        if files:
+            self.info.write("version", str(len(STEPS)))
+            self.info.write("functions", digest())
+        return files
 
-def _run_ahead(connection: Session, prefix: Prefix, schema: str, name: str) -> None:
-    """Raises `SchemaUnsafe`: a function of a step must not replace one that somebody else made."""
-    own_schema.secure(connection, own(prefix, schema))
-    _run(connection, prefix, schema, name)
+    def pass_on(self, cascade: Iterable[Prefix]) -> bool:
+        """Notes the replications whose applied changes are captured, too. False when they are noted already."""
+        value = ",".join(sorted(map(str, cascade)))
+        return self.info.write("cascade", value) if value else self.info.remove("cascade")
 
+    def note_wildcards(self, lines: Sequence[Line], *, keyed: bool) -> bool:
+        """Notes the `lines` for the event triggers. False when they are noted already."""
+        value = wildcards.noted(lines, keyed=keyed)
+        return self.info.write("wildcards", value) if value is not None else self.info.remove("wildcards")
 
-def _run(connection: Session, prefix: Prefix, schema: str, name: str) -> None:
-    connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+    def remove(self) -> None:
+        """Drops all objects of the prefix, in the caller's transaction."""
+        self.remove_event_triggers()
+        self._run("uninstall")
 
+    def make_event_triggers(self) -> None:
+        """Creates the event triggers of an installed prefix; the session's account must be a superuser."""
+        self._run(EVENT_TRIGGERS)
 
-def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
-    """Runs the files that `have` lacks, in the caller's transaction. Returns their names.
+    def remove_event_triggers(self) -> None:
+        """Drops the event triggers of an installed prefix; the session's account must be a superuser."""
+        self._run("event_triggers_remove")
 
-    Creates the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
-    """
-    own_schema.secure(connection, own(prefix, schema))
-    if have is None and (names := taken(connection, prefix, schema)):
-        raise NamesTaken(prefix, schema, names)
-    files = list(STEPS[have.version if have else 0 :])
-    if files or have is None or not have.functions_current:
-        files += FUNCTIONS
-    if files:
-        files.append(EVENT_TRIGGERS)
-    for name in files:
-        _run(connection, prefix, schema, name)
-    if files:
-        info = quoted(schema, f"{prefix.lower}info")
-        connection.execute(
-            f"INSERT INTO {info} AS i (name, value) VALUES ('version', %s), ('functions', %s) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
-            [str(len(STEPS)), digest()],
-        )
-    return files
+    def has_event_triggers(self) -> bool:
+        """Whether event triggers call functions of the prefix in that schema."""
+        names = [f"{self.prefix.lower}{name}" for name in ("ddl_end", "ddl_drop", "ddl_rewrite")]
+        row = self.session.execute(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid "
+            "JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+            "WHERE n.nspname = %s AND p.proname = ANY (%s))",
+            [self.schema, names],
+        ).fetchone()
+        return row == (True,)
 
-
-def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
-    """Notes the replications whose applied changes are captured, too. False when they are noted already."""
-    info = quoted(schema, f"{prefix.lower}info")
-    value = ",".join(sorted(map(str, cascade)))
-    if not value:
-        return connection.execute(f"DELETE FROM {info} WHERE name = 'cascade'").rowcount > 0
-    cursor = connection.execute(
-        f"INSERT INTO {info} AS i (name, value) VALUES ('cascade', %s) "
-        "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
-        [value],
-    )
-    return cursor.rowcount > 0
-
-
-def remove(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Drops all objects of the prefix, in the caller's transaction."""
-    for name in ("event_triggers_remove", "uninstall"):
-        _run(connection, prefix, schema, name)
-
-
-def taken(connection: Session, prefix: Prefix, schema: str) -> list[str]:
-    """The names that the prefix needs and `schema` has already."""
-    rows = connection.execute(
-        "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "
-        "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
-        "WHERE n.nspname = %(schema)s AND p.proname = ANY (%(functions)s) ORDER BY 1",
-        {
-            "schema": schema,
-            "relations": [prefix.lower + name for name in RELATIONS],
-            "functions": [prefix.lower + name for name in function_names()],
-        },
-    ).fetchall()
-    return [name for (name,) in rows]
+    def taken(self) -> list[str]:
+        """The names that the prefix needs and the schema has already."""
+        rows = self.session.execute(
+            "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "
+            "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+            "WHERE n.nspname = %(schema)s AND p.proname = ANY (%(functions)s) ORDER BY 1",
+            {
+                "schema": self.schema,
+                "relations": [self.prefix.lower + name for name in RELATIONS],
+                "functions": [self.prefix.lower + name for name in function_names()],
+            },
+        ).fetchall()
+        return [name for (name,) in rows]

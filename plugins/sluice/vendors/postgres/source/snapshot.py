@@ -1,21 +1,20 @@
-"""The short transaction that reads one block from a PostgreSQL master."""
+"""The short transaction that reads one block from a PostgreSQL master (`PostgresQueue.reading`)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import psycopg
 
 from sluice import sql_files
 from sluice.database.rows import SnapshotGone, TableGone
 from sluice.database.session import Session
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native
-from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import owner_code, position
+from sluice.vendors.postgres.source import owner_code
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits behind DDL that itself waits for the application."""
@@ -42,34 +41,8 @@ class Snapshot:
 
 
 @contextmanager
-def reading(
-    connection: Session,
-    table: TableShape,
-    prefix: Prefix,
-    schema: str,
-    lock_seconds: float | None = None,
-) -> Iterator[Snapshot]:
-    """A REPEATABLE READ transaction on an autocommit connection, with the position of its snapshot.
-
-    `lock_seconds`: the transaction may lock rows (`SELECT … FOR SHARE`), and no statement waits for them or holds them
-    longer. The table is locked before the snapshot is taken, as weakly as by any SELECT. Otherwise a TRUNCATE or a
-    rewriting ALTER TABLE could be committed in between, and the older snapshot would show an empty table, although its
-    marker does not cover the change. After an error the connection may be within a COPY: close it. Raises psycopg's
-    errors, `TableGone`.
-    """
-    connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ ONLY' if lock_seconds is None else ''}".encode())
-    _lock_table(connection, table, lock_seconds)
-    marker = position.take(connection, prefix, schema)
-    shape = catalog.shape(connection, table.table)
-    assert shape is not None, "a locked table is there"
-    seen = Snapshot(marker, shape, connection, locked=lock_seconds is not None)
-    yield seen
-    seen.end()
-
-
-@contextmanager
 def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Snapshot]:
-    """As `reading`, in the snapshot `exported`, whose position is `marker`.
+    """As `PostgresQueue.reading`, in the snapshot `exported`, whose position is `marker`.
 
     Also raises `SnapshotGone` where the table was emptied, rewritten or altered since, because the rows are not those
     of that snapshot. The rows are read without columns that were added since.
@@ -84,7 +57,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
     ) as error:
         raise SnapshotGone(f"the snapshot {exported} is held no longer") from error
     try:
-        _lock_table(connection, table, None)
+        lock_table(connection, table, None)
     except TableGone as gone:
         raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
     # Read by SQL, the catalogue shows its state in the snapshot.
@@ -103,7 +76,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
     seen.end()
 
 
-def _lock_table(connection: Session, table: TableShape, seconds: float | None) -> None:
+def lock_table(connection: Session, table: TableShape, seconds: float | None) -> None:
     """Locks the table without taking the transaction's snapshot, which neither SET nor LOCK TABLE takes."""
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     timeout = LOCK_TIMEOUT
@@ -159,16 +132,3 @@ def export(connection: Session) -> str:
     row = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None
     return str(row[0])
-
-
-def position_of(
-    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-) -> Position:
-    """The position of the snapshot of a transaction just begun on the master, as the end of a window.
-
-    `earlier`: a position taken before the transaction began. Its sequence values are the bounds of the next window,
-    because those read within the transaction were read after the snapshot. `previous`: the beginning of the window;
-    None where nothing was applied before.
-    """
-    taken, first = position.take(connection, prefix, schema), SnapshotPosition.of(earlier)
-    return replace(taken, low=first.low, next=first.next).after(previous)

@@ -1,34 +1,27 @@
 """TABLES of a prefix on a PostgreSQL master, and the capture of each table in it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.database.session import Session
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.registration import RegisteredTable
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.source.bound import Bound
 
 
-@dataclass(frozen=True)
-class Registry:
+class Registry(Bound):
     """Reads and changes TABLES of one prefix. Each method is one transaction, or part of the caller's."""
-
-    connection: Session
-    prefix: Prefix
-    schema: str
 
     def read(self) -> list[RegisteredTable]:
         """All registered tables in the order of their REPL_KEY, with the faults of their capture."""
         faults: dict[TableName, list[str]] = {}
-        for schema, name, fault in self.connection.execute(
-            f"SELECT schemaname, tablename, fault FROM {self._name('capture_faults')}()"
+        for schema, name, fault in self.session.execute(
+            f"SELECT schemaname, tablename, fault FROM {self.name('capture_faults')}()"
         ):
             faults.setdefault(TableName(schema, name), []).append(fault)
-        rows = self.connection.execute(
+        rows = self.session.execute(
             "SELECT schemaname, tablename, coalesce(actions, 'IUD'), status, repl_key, trigger_name, debug "
-            f"FROM {self._name('tables')} ORDER BY repl_key"
+            f"FROM {self.name('tables')} ORDER BY repl_key"
         ).fetchall()
         return [
             RegisteredTable(
@@ -45,22 +38,19 @@ class Registry:
 
     def tables(self) -> list[TableName]:
         """All registered tables; does not check their capture."""
-        rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
+        rows = self.session.execute(f"SELECT schemaname, tablename FROM {self.name('tables')} ORDER BY repl_key")
         return [TableName(schema, name) for schema, name in rows]
 
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Those of `tables` that cannot be captured → why, with the remedy. One statement for all."""
         wanted = list(tables)
-        rows = self.connection.execute(
-            sql_files.render("postgres", "unfit_tables"),
-            catalog.pairs(wanted),
-        ).fetchall()
+        rows = self.session.execute(sql_files.render("postgres", "unfit_tables"), catalog.pairs(wanted)).fetchall()
         return {TableName(schema, name): reason for schema, name, reason in rows}
 
     def has(self, table: TableName) -> bool:
         """Whether `table` is registered."""
-        row = self.connection.execute(
-            f"SELECT FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", [table.schema, table.name]
+        row = self.session.execute(
+            f"SELECT FROM {self.name('tables')} WHERE schemaname = %s AND tablename = %s", [table.schema, table.name]
         ).fetchone()
         return row is not None
 
@@ -75,8 +65,8 @@ class Registry:
         """Adds `table` with status CREATING and the next REPL_KEY. Returns its trigger's name; default: prefix, key."""
         key = self.draw()
         name = trigger or f"{self.prefix}{key}"
-        self.connection.execute(
-            f"INSERT INTO {self._name('tables')} (schemaname, tablename, actions, repl_key, trigger_name, debug) "
+        self.session.execute(
+            f"INSERT INTO {self.name('tables')} (schemaname, tablename, actions, repl_key, trigger_name, debug) "
             "VALUES (%s, %s, %s, %s, %s, %s)",
             [table.schema, table.name, _letters(actions), key, name, int(debug)],
         )
@@ -84,8 +74,8 @@ class Registry:
 
     def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
         """Writes what to capture of `table`; `capture` then changes the triggers."""
-        self.connection.execute(
-            f"UPDATE {self._name('tables')} SET actions = %s, trigger_name = %s, debug = %s, status = 'CREATING' "
+        self.session.execute(
+            f"UPDATE {self.name('tables')} SET actions = %s, trigger_name = %s, debug = %s, status = 'CREATING' "
             "WHERE schemaname = %s AND tablename = %s",
             [_letters(actions), trigger, int(debug), table.schema, table.name],
         )
@@ -96,58 +86,50 @@ class Registry:
         Waits for the table's writers, and blocks new ones, only when a trigger must be made. First queues a change of
         definition that was not reported yet, because the new triggers would never report it.
         """
-        self.connection.execute(
-            f"SELECT {self._name('check_table')}(x.schemaname, x.tablename) FROM {self._name('captures')} x "
-            f"WHERE x.schemaname = %s AND x.tablename = %s AND x.relid = {self._name('relation')}(%s, %s)",
+        self.session.execute(
+            f"SELECT {self.name('check_table')}(x.schemaname, x.tablename) FROM {self.name('captures')} x "
+            f"WHERE x.schemaname = %s AND x.tablename = %s AND x.relid = {self.name('relation')}(%s, %s)",
             [table.schema, table.name] * 2,
         )
-        row = self.connection.execute(
-            f"SELECT {self._name('create_trigger')}(%s, %s)", [table.schema, table.name]
+        row = self.session.execute(
+            f"SELECT {self.name('create_trigger')}(%s, %s)", [table.schema, table.name]
         ).fetchone()
         return row[0] if row else None
 
     def refused(self, table: TableName, reason: str) -> None:
         """Tells slaves, once, that `table` cannot be captured."""
-        self.connection.execute(f"SELECT {self._name('refused')}(%s, %s, %s)", [table.schema, table.name, reason])
+        self.session.execute(f"SELECT {self.name('refused')}(%s, %s, %s)", [table.schema, table.name, reason])
 
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: drops its triggers and its row, keeps ITEMS, and adds an item DROP."""
         place = [table.schema, table.name]
-        row = self.connection.execute(
-            f"SELECT {self._name('described')}(%s, %s) WHERE {self._name('relation')}(%s, %s) IS NOT NULL", place * 2
+        row = self.session.execute(
+            f"SELECT {self.name('described')}(%s, %s) WHERE {self.name('relation')}(%s, %s) IS NOT NULL", place * 2
         ).fetchone()
         # A table that was made a moment ago has triggers over a function of all: first it gets functions to be dropped.
-        self.connection.execute(
-            f"SELECT {self._name('create_trigger')}(x.schemaname, x.tablename) FROM {self._name('captures')} x "
+        self.session.execute(
+            f"SELECT {self.name('create_trigger')}(x.schemaname, x.tablename) FROM {self.name('captures')} x "
             "WHERE x.schemaname = %s AND x.tablename = %s AND x.mode = 'statement' AND x.trigger_fingerprint = ''",
             place,
         )
         # Dropping the triggers waits for the table's writers, so the item is queued behind their changes.
-        self.connection.execute(f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", place)
+        self.session.execute(f"DELETE FROM {self.name('tables')} WHERE schemaname = %s AND tablename = %s", place)
         if row is not None and row[0] is not None:
-            self.connection.execute(f"SELECT {self._name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*place, row[0]])
+            self.session.execute(f"SELECT {self.name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*place, row[0]])
 
     def put_last(self, table: TableName) -> None:
         """Gives `table` the next REPL_KEY, so that it is loaded after all others."""
-        self.connection.execute(
-            f"UPDATE {self._name('tables')} SET repl_key = %s WHERE schemaname = %s AND tablename = %s",
+        self.session.execute(
+            f"UPDATE {self.name('tables')} SET repl_key = %s WHERE schemaname = %s AND tablename = %s",
             [self.draw(), table.schema, table.name],
         )
 
     def draw(self) -> int:
         """The next number of SEQ."""
-        row = self.connection.execute(f"SELECT {self._name('increment')}()").fetchone()
+        row = self.session.execute(f"SELECT {self.name('increment')}()").fetchone()
         assert row is not None
         return int(row[0])
-
-    def _name(self, resource: str) -> str:
-        return quoted(self.schema, self.prefix.lower + resource)
 
 
 def _letters(actions: Iterable[str]) -> str:
     return "".join(action for action in "IUD" if action in set(actions))
-
-
-def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
-    """The tables whose changes are captured, or will be."""
-    return Registry(connection, prefix, schema).tables()

@@ -12,22 +12,6 @@ from string import punctuation
 from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
 from sluice.configuration.rule import TablePattern
 from sluice.database.capture import Line
-from sluice.database.session import Session
-from sluice.model.names import Prefix
-from sluice.vendors.postgres.connection import quoted
-
-
-def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool) -> bool:
-    """Notes the `lines` for the event triggers. False when they are noted already."""
-    info, value = quoted(schema, f"{prefix.lower}info"), noted(lines, keyed=keyed)
-    if value is None:
-        return connection.execute(f"DELETE FROM {info} WHERE name = 'wildcards'").rowcount > 0
-    cursor = connection.execute(
-        f"INSERT INTO {info} AS i (name, value) VALUES ('wildcards', %s) "
-        "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
-        [value],
-    )
-    return cursor.rowcount > 0
 
 
 def noted(lines: Sequence[Line], *, keyed: bool) -> str | None:
