@@ -8,10 +8,11 @@ import importlib
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
+from typing import cast
 
 from sluice import library
 from sluice.database.registry import names, vendor_of
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master
 from sluice.errors import Terminal
 from spark_jobs.allocator import keep_pages_for_a_while
 
@@ -26,10 +27,10 @@ IMPORTED = (
     "spark_jobs.comparison",
 )
 """The modules that tasks need, except vendors."""
-PARTS: tuple[Callable[[Vendor], object], ...] = (
-    lambda vendor: vendor.sessions,
+PARTS: tuple[Callable[[Master], object], ...] = (
     lambda vendor: vendor.images,
-    lambda vendor: vendor.queue,
+    lambda vendor: vendor.reader,
+    lambda vendor: vendor.sessions,
     lambda vendor: vendor.rows,
     lambda vendor: vendor.applying,
     lambda vendor: vendor.load_target,
@@ -45,8 +46,8 @@ def import_all() -> None:
         importlib.import_module(name)
     for vendor, part in product(names(), PARTS):
         # A driver is not installed, or the vendor is no master.
-        with suppress(ImportError, Terminal):
-            part(vendor_of(vendor))
+        with suppress(ImportError, AttributeError, Terminal):
+            part(cast(Master, vendor_of(vendor)))
     # Of what was imported here, and not of files that are exchanged later: workers inherit it.
     library.fingerprint()
 

@@ -20,7 +20,7 @@ from sluice.database.names_tables import NamesTables
 from sluice.database.rows import BlockRead
 from sluice.database.schema import Constraint, DomainCheck, FreeSequence
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Target
 from sluice.model.change import Action, RowChange
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import NameOfSlave, PlacedName, TableName
@@ -51,8 +51,8 @@ class Recorded:
         return self._given
 
     @property
-    def placed(self) -> Vendor:
-        return placed.placed(cast(Vendor, self), PLACEMENT)
+    def placed(self) -> Target:
+        return placed.placed(cast(Target, self), PLACEMENT)
 
 
 def foreign_key(table: TableName, parent: TableName, *, validated: bool = True) -> Constraint:
@@ -123,7 +123,7 @@ def test_a_function_that_is_handed_over_hears_the_masters_names() -> None:
 
 
 def test_without_other_places_the_vendor_is_unchanged() -> None:
-    vendor = cast(Vendor, Recorded())
+    vendor = cast(Target, Recorded())
     assert placed.placed(vendor, Placement()) is vendor
     assert placed.placed(vendor, PLACEMENT).sessions is vendor.sessions, "a part that names no tables"
 
@@ -141,7 +141,7 @@ PASSED_ON = {
 CONTAINERS = (tuple, Mapping, list, Set, Iterator, Iterable, Collection, Sequence)
 
 
-def parts(protocol: type = Vendor) -> Iterator[type]:
+def parts(protocol: type = Target) -> Iterator[type]:
     yield protocol
     for name in members(protocol):
         if part := placed.part_given(protocol, name):
@@ -196,7 +196,7 @@ def hidden(kind: Any, seen: frozenset[object] = frozenset()) -> Iterator[object]
 
 
 def test_names_of_tables_are_renamed_in_every_type_that_a_part_takes_or_gives() -> None:
-    known = set(parts()) - {Vendor}
+    known = set(parts()) - {Target}
     assert {"Replayer", "TablesOnSlave", "KeyOrder", "TableDigest"} <= {part.__name__ for part in known}
     missed = [
         f"{part.__name__}.{name}: {label} may hold names in {each}"
@@ -212,11 +212,11 @@ def test_names_of_tables_are_renamed_in_every_type_that_a_part_takes_or_gives() 
 def test_a_part_that_names_tables_says_so() -> None:
     silent = {
         name
-        for name in members(Vendor)
-        if placed.part_given(Vendor, name) is None and names_tables(hints(Vendor, name)["return"])
+        for name in members(Target)
+        if placed.part_given(Target, name) is None and names_tables(hints(Target, name)["return"])
     }
     assert silent <= OF_MASTERS_ALONE | WITH_OWN_NAMES, "make its protocol `NamesTables`, or say here why not"
-    for part in set(parts()) - {Vendor}:
+    for part in set(parts()) - {Target}:
         for name in members(part):
             given = hints(part, name).get("return")
             if getattr(given, "_is_protocol", False) and given not in PASSED_ON and names_tables(given):

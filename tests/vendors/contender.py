@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 from sluice.apply import net_changes
 from sluice.capture import reconcile, resources
@@ -17,7 +18,7 @@ from sluice.database.placed import placed
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master
 from sluice.model.connection import ConnectionInfo
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import Prefix, TableName
@@ -89,8 +90,9 @@ class Contender:
     """Where a slave has the master's tables."""
 
     @property
-    def vendor(self) -> Vendor:
-        return placed(vendor_of(self.info.vendor), self.placement)
+    def vendor(self) -> Master:
+        """Of a slave, only what slaves do."""
+        return cast(Master, placed(vendor_of(self.info.vendor), self.placement))
 
     def session(self, *, autocommit: bool = True) -> Session:
         """Another session; it ends with the test."""

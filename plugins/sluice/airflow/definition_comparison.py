@@ -8,7 +8,7 @@ from sluice.airflow import notify
 from sluice.airflow.runs import is_updated
 from sluice.airflow.task_context import TaskContext
 from sluice.coordination.lacks import Lacks
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.errors import SluiceError
 from sluice.model.lack import Severity
 from sluice.model.names import TableName
@@ -29,9 +29,9 @@ def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
     if task.replication.master.stream:
         return None
     with task.master() as master:
-        if vendor_of(vendor).capture(master, task.prefix, schema).installed() is None:
+        if master_of(vendor).capture(master, task.prefix, schema).installed() is None:
             return None
-        captured = vendor_of(vendor).queue(master, task.prefix, schema).captured()
+        captured = master_of(vendor).queue(master, task.prefix, schema).captured()
         existing = task.existing_tables(master)
         defined = definition_gaps.MasterDefinitions.read(vendor, master, sorted(captured))
     for table in sorted(defined.locked):

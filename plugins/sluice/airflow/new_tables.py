@@ -21,7 +21,7 @@ from sluice.capture.plan import Add
 from sluice.capture.reconcile import ReconcileReport
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.load_started import LoadStarted
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.errors import SluiceError, Terminal
 from sluice.load.selection import Selection
 from sluice.model import joining
@@ -55,7 +55,7 @@ def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
         return []
     place = task.replication.master
     with task.master() as master:
-        rows = vendor_of(place.vendor).queue(master, task.prefix, place.schema).row_counts(tables)
+        rows = master_of(place.vendor).queue(master, task.prefix, place.schema).row_counts(tables)
     return joining.plan(task.prefix, rows, lacking)
 
 
@@ -158,7 +158,7 @@ def _to_load(task: TaskContext, name: str) -> list[TableName]:
     master_config = task.replication.master
     with task.master() as master:
         pending = (
-            vendor_of(master_config.vendor)
+            master_of(master_config.vendor)
             .queue(master, task.prefix, master_config.schema)
             .joining(checkpoint.position)
         )

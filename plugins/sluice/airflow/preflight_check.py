@@ -15,7 +15,7 @@ from sluice.config import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease
 from sluice.counted import counted
-from sluice.database.registry import NoDatabase, vendor_of
+from sluice.database.registry import NoDatabase, master_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.preparation import captured_tables
@@ -93,7 +93,7 @@ def _of_rows(task: TaskContext) -> list[Lack]:
         update = update_of(task.of_slave(name))
         place = update.master_info.place
         with update.connect_master() as master:
-            vendor, lacks = vendor_of(master.vendor), transport.of_database(MASTER, update.master_info)
+            vendor, lacks = master_of(master.vendor), transport.of_database(MASTER, update.master_info)
             lacks += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
             if not errors(lacks):
                 tables = captured_tables(update, master)

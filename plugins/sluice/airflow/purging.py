@@ -13,7 +13,7 @@ from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeQueue
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import DataLost, SluiceError
 from sluice.model import items_limit
@@ -55,7 +55,7 @@ class Purge:
     @classmethod
     def of(cls, task: TaskContext, master: Session) -> "Purge":
         place = task.replication.master
-        queue = vendor_of(place.vendor).queue(master, task.prefix, place.schema)
+        queue = master_of(place.vendor).queue(master, task.prefix, place.schema)
         return cls(task, queue, queue.noted())
 
     def run(self) -> str:

@@ -40,7 +40,7 @@ from sluice.coordination.used_locations import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.control import Owner
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.failover import former_master, survey
@@ -164,7 +164,7 @@ def check_structure(task: TaskContext) -> str:
         if over := steps_master.end_debugging(task, master):
             log.info("%s: not debugged any more: %s", task, listed(over))
         place = task.replication.master
-        changed = vendor_of(place.vendor).queue(master, task.prefix, place.schema).check_definitions()
+        changed = master_of(place.vendor).queue(master, task.prefix, place.schema).check_definitions()
     found = counted(len(changed), "change of structure", "changes of structure")
     text = f"{found}: {listed(changed)}" if changed else found
     log.info("%s: found by comparison: %s", task, text)
@@ -425,7 +425,7 @@ def _reported(folder: Path) -> list[str]:
 
 def _installed(task: TaskContext, master: Session) -> bool:
     place = task.replication.master
-    installed = vendor_of(place.vendor).capture(master, task.prefix, place.schema).installed()
+    installed = master_of(place.vendor).capture(master, task.prefix, place.schema).installed()
     if installed is None:
         log.info("%s: nothing is installed on the master yet", task)
     return installed is not None

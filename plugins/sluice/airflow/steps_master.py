@@ -16,7 +16,7 @@ from sluice.configuration.rule import TablePattern
 from sluice.coordination.debugged import Debugged
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.load_metrics import require_measurable
@@ -157,7 +157,7 @@ def _wanted(task: TaskContext, master: Session) -> list[ResolvedTable]:
 def end_debugging(task: TaskContext, master: Session) -> list[TableName]:
     """Ends the debugging of tables whose time is over; returns them. Looks at Redis only if a table is debugged."""
     place = task.replication.master
-    registry = vendor_of(place.vendor).capture(master, task.prefix, place.schema).registry
+    registry = master_of(place.vendor).capture(master, task.prefix, place.schema).registry
     with master.transaction():
         registered = registry.read()
     on = [one for one in registered if one.debug and not getattr(task.replication.rule(one.table), "debug", True)]

@@ -10,7 +10,7 @@ from sluice.coordination import lease
 from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.forget import forget as forget_keys
 from sluice.counted import counted
-from sluice.database.registry import NoDatabase, vendor_of
+from sluice.database.registry import NoDatabase, master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER
@@ -106,7 +106,7 @@ def check_removal(task: TaskContext) -> None:
 
 
 def _expect_no_administrators_triggers(task: TaskContext, session: Session, side: str, schema: str) -> None:
-    vendor = vendor_of(session.vendor)
+    vendor = master_of(session.vendor)
     triggers = vendor.capture(session, task.prefix, schema).has_event_triggers()
     if triggers and not vendor.contents.is_superuser(session):
         raise AdministratorNeeded(task, side)

@@ -21,7 +21,7 @@ from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import Contended, LockNotAvailable
 from sluice.database.following import Described, NotMade, OfMaster, by_place
 from sluice.database.placed import vendor_at
-from sluice.database.registry import has_rows, reach, vendor_of
+from sluice.database.registry import has_rows, master_of, reach, vendor_of
 from sluice.database.schema import Constraint
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
@@ -274,7 +274,7 @@ class DefinitionFollower:
 
     def _of_master(self, master: Session, states: TableStates) -> OfMaster:
         pair = self.pair
-        vendor = vendor_of(pair.master_info.vendor)
+        vendor = master_of(pair.master_info.vendor)
         registered = vendor.queue(master, pair.prefix, pair.replication.master.schema).registered()
         locked = vendor.schemas.locked(master, registered)
         if locked != self._locked and locked:

@@ -16,7 +16,7 @@ from sluice.apply.slave_changes import one_by_one
 from sluice.database.apply import DisplacedRow, ReplayOptions
 from sluice.database.digests import ComparedTable, Texts, by_canonical_texts, compared
 from sluice.database.placed import vendor_at
-from sluice.database.registry import has_rows, vendor_of
+from sluice.database.registry import has_rows, master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import Action, RowChange
@@ -104,14 +104,14 @@ def reading_master(sessions: PairSessions, at: Position) -> Iterator["MasterRows
     if not has_rows(info.vendor):
         yield MasterRowsAt(sessions, None, at, earlier)
         return
-    session = vendor_of(info.vendor).sessions.connect(
+    session = master_of(info.vendor).sessions.connect(
         info, application=f"{pair.application} at a position", autocommit=True
     )
     try:
-        snapshot = vendor_of(info.vendor).rows
+        snapshot = master_of(info.vendor).rows
         snapshot.begin_snapshot(session)
         now = (
-            vendor_of(info.vendor)
+            master_of(info.vendor)
             .queue(session, pair.prefix, pair.replication.master.schema)
             .position_of_snapshot(earlier, at)
         )
@@ -165,7 +165,7 @@ class MasterRowsAt:
         names = [(column.name, column.type) for column in columns if not column.generated]
         typed = compared(vendor_of(slave).types, names)
         of = ComparedTable(table, typed, displaced[0].change.key, by_canonical_texts(info.vendor, slave))
-        read = vendor_of(info.vendor).rows.rows_under(session, of, keys, alike=True)
+        read = master_of(info.vendor).rows.rows_under(session, of, keys, alike=True)
         for key, row in zip(keys, read, strict=True):
             rows[table, key] = dict(zip((name for name, _ in names), row, strict=True)) if row else None
 

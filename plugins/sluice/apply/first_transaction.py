@@ -14,7 +14,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.counted import counted
 from sluice.database.changes import WaitingTable
-from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
+from sluice.database.registry import NoDatabase, has_rows, master_of, reach
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
@@ -86,7 +86,7 @@ def _configured(pair: Pair, slave: Session) -> Checkpoint:
 
 
 def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
-    queue = vendor_of(pair.master_info.vendor).queue(master, pair.prefix, pair.replication.master.schema)
+    queue = master_of(pair.master_info.vendor).queue(master, pair.prefix, pair.replication.master.schema)
     window = waiting_changes.rest_of(pair, store, master, before)
     first = queue.first_transaction(window, list(before.tables))
     if not first:

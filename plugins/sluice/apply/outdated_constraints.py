@@ -15,7 +15,7 @@ from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster, by_place
 from sluice.database.following import defined as defined_of
 from sluice.database.placed import vendor_at
-from sluice.database.registry import has_rows, vendor_of
+from sluice.database.registry import has_rows, master_of
 from sluice.model import defined
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import TableName
@@ -33,7 +33,7 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
     pair = sessions.pair
     if not has_rows(pair.master_info.vendor):
         return []
-    vendor, of_master = vendor_at(pair), vendor_of(pair.master_info.vendor)
+    vendor, of_master = vendor_at(pair), master_of(pair.master_info.vendor)
     store = DefinitionStore.of(pair, sessions.slave)
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:

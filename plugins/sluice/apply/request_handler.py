@@ -27,7 +27,7 @@ from sluice.database.digests import ComparedTable, by_canonical_texts, compared
 from sluice.database.errors import LoginRefused
 from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.model.change import Action, RowChange
@@ -179,16 +179,16 @@ class RequestHandler:
     def _begin(self, pending: Pending, seen: Position, now: float) -> OpenRequest:
         request = parse_request(pending.text)
         info, pair = self.pair.place_of_rows(), self.pair
-        snapshot = vendor_of(info.vendor).rows
+        snapshot = master_of(info.vendor).rows
         earlier = self.sessions.queue.take(seen)
         session = self._session(info)
         try:
             snapshot.begin_snapshot(session)
             schema = pair.replication.master.schema
-            queue = vendor_of(info.vendor).queue(session, pair.prefix, schema)
+            queue = master_of(info.vendor).queue(session, pair.prefix, schema)
             position = queue.position_of_snapshot(earlier, seen)
             exported = snapshot.export_snapshot(session)
-            vendor_of(info.vendor).sessions.end_when_idle(session, WINDOW_SECONDS)
+            master_of(info.vendor).sessions.end_when_idle(session, WINDOW_SECONDS)
         except BaseException:
             session.close()
             raise
@@ -217,7 +217,7 @@ class RequestHandler:
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
-        of_master = vendor_of(place.vendor).rows
+        of_master = master_of(place.vendor).rows
         master_rows: list[Row | None] = []
         copies: list[int] = []
         transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None

@@ -10,7 +10,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.counted import counted
 from sluice.database.broadcasts import Broadcasts, Waiting
 from sluice.database.placed import vendor_at
-from sluice.database.registry import has_rows, vendor_of
+from sluice.database.registry import has_rows, master_of
 from sluice.database.session import SessionOptions
 from sluice.errors import SluiceError
 from sluice.model.broadcast import MOST_ROWS, Answer
@@ -41,7 +41,7 @@ class SlaveAnswers:
         pair = self.pair
         if not has_rows(pair.master_info.vendor):
             return None
-        vendor, schema = vendor_of(pair.master_info.vendor), pair.replication.master.schema
+        vendor, schema = master_of(pair.master_info.vendor), pair.replication.master.schema
         return vendor.broadcasts(self.sessions.master, pair.prefix, schema)
 
     def window_end(self, seen: Position, target: Position, *, exact: bool) -> Position:

@@ -17,7 +17,7 @@ from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.queue_state import EVERY_SECONDS, QueueState
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.status import Status
-from sluice.database.registry import has_rows, vendor_of
+from sluice.database.registry import has_rows, master_of
 from sluice.database.session import Session
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event, EventKind, between
@@ -108,7 +108,7 @@ class StatusReport:
         if now - self._measured < EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
             return
         self._measured = now
-        vendor, place = vendor_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
+        vendor, place = master_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
 
         def version() -> int | None:
             installed = vendor.capture(master, *place).installed()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sluice.apply.window_runs import CutItem
 from sluice.database.digests import ComparedTable, Texts, compared
 from sluice.database.placed import vendor_at
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.registry import master_of, source_of
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import RESTART_APPLY, Terminal
@@ -107,7 +107,7 @@ class TransformedTables:
         of_slave = vendor_at(self.pair)
         with self._sessions.slave_transaction() as slave:
             shape = of_slave.rows.shape(slave, table)
-            translator = Translator(vendor_of(self.pair.master_info.vendor), of_slave, self._sessions.master, slave)
+            translator = Translator(master_of(self.pair.master_info.vendor), of_slave, self._sessions.master, slave)
             return (
                 [] if shape is None else translator.differences(transform.shape, shape, self.pair.slave.lossy_columns)
             )
@@ -151,7 +151,7 @@ class TransformedTables:
         """
         if self.pair.transformation(table) is None:
             return None
-        vendor = vendor_of(self.pair.master_info.vendor)
+        vendor = master_of(self.pair.master_info.vendor)
         shape = vendor.rows.shape(session, table)
         transform = None if shape is None else self.of(shape)
         if shape is None or transform is None:

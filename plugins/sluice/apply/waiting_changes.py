@@ -11,7 +11,7 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.counted import counted
 from sluice.database.changes import TooManyBytes
-from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
+from sluice.database.registry import NoDatabase, has_rows, master_of, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import ROW_ACTIONS
@@ -80,7 +80,7 @@ def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Check
         place, _ = resume(checkpoint, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
     assert place.position is not None, "a slave that applies has one"
     schema = pair.replication.master.schema
-    now = place.target or vendor_of(pair.master_info.vendor).queue(master, pair.prefix, schema).take(place.position)
+    now = place.target or master_of(pair.master_info.vendor).queue(master, pair.prefix, schema).take(place.position)
     return Window(place.position, now, place.slice_key or 0)
 
 
@@ -129,7 +129,7 @@ def _applied(pair: Pair, slave: Session) -> Checkpoint:
 
 
 def _waiting(pair: Pair, window: Window, application: str, most: int = 0) -> Waiting:
-    vendor, schema = vendor_of(pair.master_info.vendor), pair.replication.master.schema
+    vendor, schema = master_of(pair.master_info.vendor), pair.replication.master.schema
     with vendor.reader(pair.master_info, pair.prefix, schema, application=application) as reader:
         survey = reader.survey(window, limit=COUNTED)
         if not most or not survey.changes:

@@ -10,7 +10,7 @@ from sluice.counted import counted
 from sluice.database import lock_waits
 from sluice.database.capture import CaptureRegistry, TablesUnfit
 from sluice.database.errors import DatabaseRefused, LockNotAvailable
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
@@ -66,7 +66,7 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     """
     wanted = list(configured)
     connection.expect_idle()
-    vendor = vendor_of(connection.vendor)
+    vendor = master_of(connection.vendor)
     with connection.transaction():
         vendor.capture(connection, prefix, schema).require()
         registry = vendor.capture(connection, prefix, schema).registry
@@ -98,7 +98,7 @@ def apply_plan(
     """
     refused: dict[TableName, str] = {}
     connection.expect_idle()
-    vendor = vendor_of(connection.vendor)
+    vendor = master_of(connection.vendor)
     registry = vendor.capture(connection, prefix, schema).registry
 
     def take(step: Step) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from sluice.database import lock_waits
 from sluice.database.capture import Installation
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.model.names import Prefix
 
@@ -40,7 +40,7 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
     schema is unsafe, or it is installed in another one.
     """
     connection.expect_idle()
-    vendor = vendor_of(connection.vendor)
+    vendor = master_of(connection.vendor)
     resources, origins = vendor.capture(connection, prefix, schema), tuple(cascade)
 
     def prepare(step: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from sluice.capture.reconcile import apply_plan
 from sluice.database import lock_waits
 from sluice.database.accounts import Accounts
 from sluice.database.failover import MasterGuard
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
@@ -62,8 +62,10 @@ def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
 
 def guard_of(connection: Session, prefix: Prefix, schema: str) -> MasterGuard | None:
     """The guard of a failover on the tables; None if nothing is installed, or the vendor does not support failovers."""
-    vendor = vendor_of(connection.vendor)
-    if not VENDORS[connection.vendor].fails_over or vendor.capture(connection, prefix, schema).installed() is None:
+    if not VENDORS[connection.vendor].fails_over:
+        return None
+    vendor = master_of(connection.vendor)
+    if vendor.capture(connection, prefix, schema).installed() is None:
         return None
     return vendor.failover.Guard(connection, prefix, schema)
 
@@ -76,7 +78,7 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     Raises `TablesBusy`, `FailoverGuards`.
     """
     connection.expect_idle()
-    vendor = vendor_of(connection.vendor)
+    vendor = master_of(connection.vendor)
     resources = vendor.capture(connection, prefix, schema)
     with connection.transaction():
         have = resources.installed()

@@ -9,7 +9,7 @@ import logging
 from sluice.config import Replication
 from sluice.configuration.rule import TableRule
 from sluice.database.capture import Line
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ def note(connection: Session, replication: Replication) -> None:
     """Tells the master what the configuration's wildcards mean; in a transaction of its own."""
     place = replication.master
     keyed = any(slave.checkpoint == "redis" for slave in replication.slaves.values())
-    capture = vendor_of(connection.vendor).capture(connection, replication.prefix, place.schema)
+    capture = master_of(connection.vendor).capture(connection, replication.prefix, place.schema)
     with connection.transaction():
         if capture.note_wildcards(lines(replication), keyed=keyed):
             log.info("%s: what wildcards mean is noted on the master", replication.prefix)

@@ -24,7 +24,7 @@ from sluice.coordination import lease, redis_store
 from sluice.coordination.forget import forget
 from sluice.counted import counted
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable
-from sluice.database.registry import NoDatabase, vendor_of
+from sluice.database.registry import NoDatabase, master_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.failover.reversal import SUFFIX
@@ -231,7 +231,7 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
             raise AdministratorNeeded(wish, side)
         if not VENDORS[side.info.vendor].fails_over:
             return []
-        vendor, prefix, schema = vendor_of(side.info.vendor), wish.replication.prefix, wish.schema(side)
+        vendor, prefix, schema = master_of(side.info.vendor), wish.replication.prefix, wish.schema(side)
         warnings = []
         guard = guard_of(session, prefix, schema)
         if side.name != MASTER:

@@ -11,7 +11,7 @@ from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.addresses import vendor_of_url
 from sluice.database.capture import Capture
 from sluice.database.errors import DatabaseError, ServerUnproved
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import master_of, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
@@ -58,12 +58,12 @@ class Side:
 
     def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
         """The DbResources of a prefix there, over a session of the account or of the administrator."""
-        return vendor_of(self.info.vendor).capture(session, prefix, schema)
+        return master_of(self.info.vendor).capture(session, prefix, schema)
 
     @property
     def contents(self) -> MasterContents:
         """Only for a master."""
-        return vendor_of(self.info.vendor).contents
+        return master_of(self.info.vendor).contents
 
     @property
     def account(self) -> str:

@@ -26,7 +26,7 @@ from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
-from sluice.database.registry import reach, source_of, vendor_of
+from sluice.database.registry import master_of, reach, source_of
 from sluice.errors import SluiceError
 from sluice.load.progress import progress
 from sluice.load.update import Update
@@ -143,14 +143,14 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = vendor_of(place.vendor).capture(session, replication.prefix, place.schema).installed()
+        have = master_of(place.vendor).capture(session, replication.prefix, place.schema).installed()
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
-        captured = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).captured()
-        sizes = vendor_of(place.vendor).rows.estimates(session, list(captured))
-        backlog = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).backlog()
-        existing = vendor_of(place.vendor).rows.tables(session)
-        read = vendor_of(place.vendor).queue(session, replication.prefix, place.schema).feeds()
+        captured = master_of(place.vendor).queue(session, replication.prefix, place.schema).captured()
+        sizes = master_of(place.vendor).rows.estimates(session, list(captured))
+        backlog = master_of(place.vendor).queue(session, replication.prefix, place.schema).backlog()
+        existing = master_of(place.vendor).rows.tables(session)
+        read = master_of(place.vendor).queue(session, replication.prefix, place.schema).feeds()
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += f" (not of this release: {command('install', str(replication.prefix))})"

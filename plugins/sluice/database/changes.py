@@ -10,11 +10,12 @@ from sluice.database.rows import BlockRead
 from sluice.errors import SluiceError, Terminal
 from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
+from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote
 from sluice.model.shape import TableShape
@@ -173,6 +174,21 @@ class ChangeReader(Protocol):
     def close(self) -> None:
         """Ends the sessions."""
         ...
+
+
+class ReaderClass(Protocol):
+    """`schema`: of the DbResources, if the source is a database. `largest`: bytes above which a source that can tell
+    leaves the contents of a change out."""
+
+    def __call__(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        schema: str,
+        *,
+        application: str = "sluice",
+        largest: int = LARGEST_CHANGE,
+    ) -> ChangeReader: ...
 
 
 class ChangeSource(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.names_tables import NamesTables
-from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, Schemas
+from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, MasterSchemas
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.defined import Defined, DefinedKind, Place
@@ -33,7 +33,7 @@ class OfMaster:
 
     @classmethod
     def read(
-        cls, schemas: Schemas, connection: Session, tables: Sequence[TableName], replicated: Sequence[TableName]
+        cls, schemas: MasterSchemas, connection: Session, tables: Sequence[TableName], replicated: Sequence[TableName]
     ) -> "OfMaster":
         """Over a session on the master. Foreign keys count only to `replicated` tables: rows of others are not on
         slaves."""
@@ -52,7 +52,7 @@ class OfMaster:
 
     def beside(
         self,
-        schemas: Schemas,
+        schemas: MasterSchemas,
         connection: Session,
         prefix: Prefix,
         replicated_tables: Sequence[TableName],

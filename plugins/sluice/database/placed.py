@@ -23,7 +23,7 @@ from sluice.configuration.placement import Placement
 from sluice.database.names_tables import NamesTables
 from sluice.database.registry import vendor_of
 from sluice.database.schema import FreeSequence
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Target
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import Defined
@@ -44,23 +44,23 @@ class Slave(Protocol):
     def placement(self) -> Placement: ...
 
 
-def vendor_at(slave: Slave) -> Vendor:
+def vendor_at(slave: Slave) -> Target:
     """The vendor of a slave, with the master's names of tables."""
     return placed(vendor_of(slave.slave_info.vendor), slave.placement)
 
 
-def placed(vendor: Vendor, placement: Placement) -> Vendor:
+def placed(vendor: Target, placement: Placement) -> Target:
     """`vendor` with the master's names of tables; `vendor` itself where the slave has the same names."""
-    return cast(Vendor, _PlacedVendor(vendor, placement)) if placement else vendor
+    return cast(Target, _PlacedVendor(vendor, placement)) if placement else vendor
 
 
 class _PlacedVendor:
-    def __init__(self, vendor: Vendor, placement: Placement):
+    def __init__(self, vendor: Target, placement: Placement):
         self._vendor = vendor
         self._to_slave = _Renaming(placement.slave_name, placement.master_name)
 
     def __getattr__(self, name: str) -> object:
-        member, part = getattr(self._vendor, name), part_given(Vendor, name)
+        member, part = getattr(self._vendor, name), part_given(Target, name)
         return member if part is None else _PlacedPart(member, part, self._to_slave)
 
 

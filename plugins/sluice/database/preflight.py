@@ -36,14 +36,6 @@ class Preflight(NamesTables, Protocol):
     `light`: only what a running replication needs, in less time.
     """
 
-    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-        """What the master lacks."""
-        ...
-
-    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-        """What the master's tables for which `covers` is true need on a slave."""
-        ...
-
     def of_slave(
         self,
         connection: Session,
@@ -61,10 +53,22 @@ class Preflight(NamesTables, Protocol):
         """A server, or what is in front of it, that refuses the account; `reason` is a sentence."""
         ...
 
-    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-        """Sequences of columns of `tables` that the account may not read."""
-        ...
-
     def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
         """Sequences of columns of `tables` that the account may not set."""
+        ...
+
+
+class MasterPreflight(Preflight, Protocol):
+    """Checks a master, too."""
+
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+        """What the master lacks."""
+        ...
+
+    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+        """What the master's tables for which `covers` is true need on a slave."""
+        ...
+
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Sequences of columns of `tables` that the account may not read."""
         ...

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
 from sluice.database.disk_groups import DiskGroups, DiskGroupsClass
 from sluice.database.recorder import RedoStream, Takeover
 from sluice.database.session import Session, SessionOptions
-from sluice.database.vendor import RecordedSource, Source, Vendor
+from sluice.database.vendor import Master, RecordedSource, Source, Target
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import (
     ARCHIVED_LOGS,
     DISK_GROUPS,
+    MASTERS,
     SOURCES,
     STREAM,
     VENDORS,
@@ -54,14 +55,32 @@ class NoDatabase(Terminal):
         )
 
 
-def vendor_of(name: str) -> Vendor:
+class NotAMaster(Terminal):
+    """The vendor serves as slave only."""
+
+    def __init__(self, name: str):
+        super().__init__(
+            f"{name} is for slaves only: changes are not captured there, and a slave there cannot become the master. "
+            f"Name a connection of another vendor for the master: {', '.join(MASTERS)}."
+        )
+
+
+def master_of(name: str) -> Master:
+    """Raises `NotAMaster`, `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
+    vendor = vendor_of(name)
+    if name not in MASTERS:
+        raise NotAMaster(name)
+    return cast(Master, vendor)
+
+
+def vendor_of(name: str) -> Target:
     """Raises `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
     if name in SOURCES:
         raise NoDatabase(name)
     if name not in VENDORS:
         raise UnknownVendor(name)
     try:
-        vendor: Vendor = _member(VENDORS[name].member)
+        vendor: Target = _member(VENDORS[name].member)
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("sluice"):
             raise
@@ -72,7 +91,7 @@ def vendor_of(name: str) -> Vendor:
 def source_of(name: str) -> Source:
     """The source of changes of this name: a vendor, or one of `SOURCES`. Raises `UnknownVendor`."""
     if name not in SOURCES:
-        return vendor_of(name)
+        return master_of(name)
     source: Source = _member(SOURCES[name])
     return source
 

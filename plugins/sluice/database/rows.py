@@ -80,6 +80,14 @@ class KeyOrder(NamesTables, Protocol):
 
     def within(self, lo: Key | None, hi: Key | None) -> str: ...
 
+    def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
+        """The key after the first `rows` rows from `lo` on; None where there are no more before `hi`."""
+        ...
+
+
+class MasterKeyOrder(KeyOrder, Protocol):
+    """The order of keys on a master, whose rows are read in it."""
+
     def select(
         self,
         columns: Sequence[Column],
@@ -95,10 +103,6 @@ class KeyOrder(NamesTables, Protocol):
         `locked`: locks the rows until the transaction ends. `canonical`: as canonical texts, which every vendor reads.
         `where`: rows that do not meet all of these conditions may be left out.
         """
-        ...
-
-    def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
-        """The key after the first `rows` rows from `lo` on; None where there are no more before `hi`."""
         ...
 
 
@@ -150,26 +154,12 @@ class BlockRead(Protocol):
         ...
 
 
-class RowSource(NamesTables, Protocol):
-    """Reads tables, keys, rows and snapshots, over a session on the database."""
-
-    @property
-    def formats(self) -> Collection[RowFormat]:
-        """The formats in which rows can be streamed."""
-        ...
+class Rows(NamesTables, Protocol):
+    """Reads tables, keys and snapshots, over a session on the database."""
 
     @property
     def shared_snapshots(self) -> bool:
         """Whether other sessions can import an exported snapshot. If not, they must begin while nobody writes."""
-        ...
-
-    def stream(
-        self, connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
-    ) -> RowStream:
-        """The rows of `query` (`KeyOrder.select`), in a transaction.
-
-        With `taken` all rows are read before the first piece is returned, and `taken` is called in between.
-        """
         ...
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
@@ -189,13 +179,6 @@ class RowSource(NamesTables, Protocol):
         ...
 
     def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
-
-    def reading_exported(
-        self, connection: Session, table: TableShape, exported: str, marker: Position
-    ) -> AbstractContextManager[BlockRead]:
-        """As `ChangeQueue.reading`, in the snapshot `exported`, whose position is `marker`. Also raises
-        `SnapshotGone`."""
-        ...
 
     def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
         """Begins a reading transaction with a snapshot of its own, or with another session's `exported` one."""
@@ -218,6 +201,37 @@ class RowSource(NamesTables, Protocol):
         """How many copies of each of these rows a keyless table has. Raises `TableChanged`."""
         ...
 
+    def whole(self, connection: Session, table: TableName) -> bool:
+        """Whether the transaction still sees all rows of its snapshot: the table was not emptied or rewritten since."""
+        ...
+
+
+class MasterRows(Rows, Protocol):
+    """Reads the rows of a master, too."""
+
+    def key_order(self, connection: Session, shape: TableShape) -> MasterKeyOrder: ...
+
+    @property
+    def formats(self) -> Collection[RowFormat]:
+        """The formats in which rows can be streamed."""
+        ...
+
+    def stream(
+        self, connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
+    ) -> RowStream:
+        """The rows of `query` (`KeyOrder.select`), in a transaction.
+
+        With `taken` all rows are read before the first piece is returned, and `taken` is called in between.
+        """
+        ...
+
+    def reading_exported(
+        self, connection: Session, table: TableShape, exported: str, marker: Position
+    ) -> AbstractContextManager[BlockRead]:
+        """As `ChangeQueue.reading`, in the snapshot `exported`, whose position is `marker`. Also raises
+        `SnapshotGone`."""
+        ...
+
     def special(
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
@@ -226,8 +240,4 @@ class RowSource(NamesTables, Protocol):
 
         None without one. Reads the table once.
         """
-        ...
-
-    def whole(self, connection: Session, table: TableName) -> bool:
-        """Whether the transaction still sees all rows of its snapshot: the table was not emptied or rewritten since."""
         ...

@@ -209,7 +209,43 @@ class Comment:
 
 
 class Schemas(NamesTables, Protocol):
-    """Reads definitions over a session on either side, in any transaction. Changes nothing."""
+    """Compares a slave's definitions with those of its master, over a session on the slave, in any transaction. Changes
+    nothing."""
+
+    def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
+        """The checks of the domains that columns of `tables` need."""
+        ...
+
+    def lacking(
+        self,
+        connection: Session,
+        indexes_of_master: Sequence[Index],
+        constraints_of_master: Sequence[Constraint],
+        replicated: Collection[TableName],
+    ) -> list[Lack]:
+        """What `LoadTarget.complete_indexes` and `complete_constraints` would create, with the statements."""
+        ...
+
+    def surplus(
+        self,
+        connection: Session,
+        indexes_of_master: Sequence[Index],
+        constraints_of_master: Sequence[Constraint],
+        tables: Sequence[TableName],
+    ) -> list[Lack]:
+        """Constraints of `tables` on the slave that the master does not have, under that name or another.
+
+        Other indexes that only the slave has come last, as notes: its readers may need them.
+        """
+        ...
+
+    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+        """Checks that only one side has, or that the sides define differently."""
+        ...
+
+
+class MasterSchemas(Schemas, Protocol):
+    """Reads definitions over a session on a master, too."""
 
     def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
         """The definitions of those of `tables` that exist, in that order."""
@@ -240,10 +276,6 @@ class Schemas(NamesTables, Protocol):
         """The sequences of columns of `tables`, by table and column."""
         ...
 
-    def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
-        """The checks of the domains that columns of `tables` need."""
-        ...
-
     def comments(self, connection: Session, tables: Sequence[TableName]) -> list[Comment]:
         """The comments on `tables` and their columns."""
         ...
@@ -254,33 +286,4 @@ class Schemas(NamesTables, Protocol):
 
     def free_sequences(self, connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
         """The sequences in `schemas` that no column uses."""
-        ...
-
-    # What a slave has otherwise than its master
-
-    def lacking(
-        self,
-        connection: Session,
-        indexes_of_master: Sequence[Index],
-        constraints_of_master: Sequence[Constraint],
-        replicated: Collection[TableName],
-    ) -> list[Lack]:
-        """What `LoadTarget.complete_indexes` and `complete_constraints` would create, with the statements."""
-        ...
-
-    def surplus(
-        self,
-        connection: Session,
-        indexes_of_master: Sequence[Index],
-        constraints_of_master: Sequence[Constraint],
-        tables: Sequence[TableName],
-    ) -> list[Lack]:
-        """Constraints of `tables` on the slave that the master does not have, under that name or another.
-
-        Other indexes that only the slave has come last, as notes: its readers may need them.
-        """
-        ...
-
-    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
-        """Checks that only one side has, or that the sides define differently."""
         ...

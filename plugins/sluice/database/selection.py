@@ -24,6 +24,18 @@ class RowSelection(NamesTables, Protocol):
     """Evaluates conditions over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition
     that it cannot evaluate."""
 
+    def check(self, connection: Session, order: KeyOrder, where: str, place: str) -> None:
+        """Raises `SelectionInvalid` for a condition that this database, named `place`, does not understand."""
+        ...
+
+    def matching(self, connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
+        """The keys of the rows that match `where`, some at a time."""
+        ...
+
+
+class MasterSelection(RowSelection, Protocol):
+    """The master says which keys match."""
+
     def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
         """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts.
 
@@ -31,19 +43,11 @@ class RowSelection(NamesTables, Protocol):
         """
         ...
 
-    def check(self, connection: Session, order: KeyOrder, where: str, place: str) -> None:
-        """Raises `SelectionInvalid` for a condition that this database, named `place`, does not understand."""
-        ...
-
     def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
         """The runs of neighbouring rows that match `where`, in key order, between `lo` and `hi`.
 
         Each ends at the next row that does not match. Reads the table once.
         """
-        ...
-
-    def matching(self, connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
-        """The keys of the rows that match `where`, some at a time."""
         ...
 
     def in_order(self, connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:

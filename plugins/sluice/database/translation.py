@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from sluice.database.column_types import LogicalColumn
 from sluice.database.schema import TypeDefinition
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master, Target
 from sluice.model.compatibility import differences
 from sluice.model.logical_type import ColumnType, Fit
 from sluice.model.names import TableName
@@ -65,8 +65,8 @@ class Translator:
 
     def __init__(
         self,
-        of_master: Vendor,
-        of_slave: Vendor,
+        of_master: Master,
+        of_slave: Target,
         master: Session,
         slave: Session,
         defined: Sequence[TypeDefinition] | None = None,

@@ -1,4 +1,4 @@
-"""The interface of a vendor's package."""
+"""The interfaces of a vendor's package: what it does as a source of changes, as a slave, and as a master."""
 
 from typing import Protocol
 
@@ -6,19 +6,19 @@ from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
-from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader, ChangeSource
+from sluice.database.changes import ChangeQueue, ChangeSource, ReaderClass
 from sluice.database.column_types import ColumnTypes
 from sluice.database.control import LoadLocks, OwnTables
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
 from sluice.database.load import LoadTarget
-from sluice.database.preflight import Preflight
+from sluice.database.preflight import MasterPreflight, Preflight
 from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
 from sluice.database.row_images import RowImageCodec
-from sluice.database.rows import RowSource
-from sluice.database.schema import Schemas
-from sluice.database.selection import RowSelection
+from sluice.database.rows import MasterRows, Rows
+from sluice.database.schema import MasterSchemas, Schemas
+from sluice.database.selection import MasterSelection, RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Connector, Session, Sessions
 from sluice.model.connection import ConnectionInfo
@@ -40,17 +40,8 @@ class Source(Protocol):
         """The queue of a prefix. `schema`: of its DbResources, if the source is a database."""
         ...
 
-    def reader(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ) -> ChangeReader:
-        """`largest`: bytes above which a source that can tell leaves the contents of a change out."""
-        ...
+    @property
+    def reader(self) -> ReaderClass: ...
 
     @property
     def images(self) -> RowImageCodec:
@@ -92,11 +83,16 @@ class RecordedSource(Source, Protocol):
         ...
 
 
-class Vendor(Source, Protocol):
-    """One database system, as master and as slave."""
+class Target(Protocol):
+    """A database system as a slave. Each part is imported at its first use."""
 
     @property
     def sessions(self) -> Sessions: ...
+
+    @property
+    def types(self) -> ColumnTypes:
+        """The types of its columns."""
+        ...
 
     def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
         """Sluice's own tables of one slave."""
@@ -114,17 +110,11 @@ class Vendor(Source, Protocol):
     @property
     def queries(self) -> Queries: ...
 
-    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> Broadcasts | None:
-        """None: the vendor has none."""
-        ...
-
     @property
     def digests(self) -> Digester: ...
 
-    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue: ...
-
     @property
-    def rows(self) -> RowSource: ...
+    def rows(self) -> Rows: ...
 
     @property
     def schemas(self) -> Schemas: ...
@@ -138,24 +128,49 @@ class Vendor(Source, Protocol):
     @property
     def preflight(self) -> Preflight: ...
 
-    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
-        """The DbResources of a prefix in `schema` of a master."""
-        ...
-
-    @property
-    def failover(self) -> FailoverSupport: ...
-
     @property
     def accounts(self) -> Accounts: ...
-
-    @property
-    def contents(self) -> MasterContents: ...
 
     def located(self, url: str | None) -> ConnectionInfo:
         """The database that a URL names. Missing parts, and the password, come from the environment, as for the
         vendor's own programs. Raises `BadAddress`, `PasswordShown`.
         """
         ...
+
+
+class Master(Source, Target, Protocol):
+    """A database system whose changes are captured by triggers; it can be a slave as well."""
+
+    @property
+    def sessions(self) -> Sessions: ...
+
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue: ...
+
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
+        """The DbResources of a prefix in `schema`."""
+        ...
+
+    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> Broadcasts | None:
+        """None: the vendor has none."""
+        ...
+
+    @property
+    def rows(self) -> MasterRows: ...
+
+    @property
+    def schemas(self) -> MasterSchemas: ...
+
+    @property
+    def selection(self) -> MasterSelection: ...
+
+    @property
+    def preflight(self) -> MasterPreflight: ...
+
+    @property
+    def contents(self) -> MasterContents: ...
+
+    @property
+    def failover(self) -> FailoverSupport: ...
 
     @property
     def server_load(self) -> ServerLoadMeter: ...

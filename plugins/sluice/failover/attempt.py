@@ -9,7 +9,7 @@ from redis import Redis
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.failover import FailoverTable
-from sluice.database.registry import NoDatabase, reach, vendor_of
+from sluice.database.registry import NoDatabase, master_of, reach
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
@@ -70,7 +70,7 @@ class Failover(Pair):
 
     def kept(self, session: Session) -> FailoverTable:
         """The slave's row of FAILOVER."""
-        support = vendor_of(self.slave_info.vendor).failover
+        support = master_of(self.slave_info.vendor).failover
         return support.FailoverStore(session, self.prefix, self.slave.schema, self.slave.name)
 
     def kept_sheet(self, session: Session) -> Sheet | None:

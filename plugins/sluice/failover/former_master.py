@@ -11,9 +11,9 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.failover import MasterGuard
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master
 from sluice.failover.attempt import Failover
 from sluice.model.failover import Action, Phase, Record, passed
 from sluice.model.slave_state import SlaveState
@@ -41,8 +41,8 @@ class FormerMaster:
     new_place: str
 
     @property
-    def vendor(self) -> Vendor:
-        return vendor_of(self.failover.slave_info.vendor)
+    def vendor(self) -> Master:
+        return master_of(self.failover.slave_info.vendor)
 
     @property
     def guard(self) -> MasterGuard:
@@ -76,7 +76,7 @@ def found(failover: Failover, master: Session, slave: Session) -> FormerMaster |
         (slave, failover.slave.schema, failover.slave_info.place),
         (master, failover.replication.master.schema, failover.master_info.place),
     )
-    vendor = vendor_of(failover.slave_info.vendor)
+    vendor = master_of(failover.slave_info.vendor)
     for (new, new_schema, new_place), (former, schema, place) in (sides, sides[::-1]):
         record = vendor.failover.FailoverStore(new, failover.prefix, new_schema, failover.slave.name).read()
         if record is None or record.action is not Action.FORCED or not passed(record.phase, Phase.SWITCHED):

@@ -21,7 +21,7 @@ from sluice.coordination.gate import Gate
 from sluice.database import positions
 from sluice.database.errors import LockNotAvailable
 from sluice.database.failover import MasterGuard
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.failover import survey
@@ -190,7 +190,7 @@ def _has(failover: Failover, master: Session, position: Position, wanted: Positi
         return False
     if position.restart.covers_all_of(wanted):
         return True
-    support, schema = vendor_of(failover.master_info.vendor).failover, failover.replication.master.schema
+    support, schema = master_of(failover.master_info.vendor).failover, failover.replication.master.schema
     return not support.changed_since(master, failover.prefix, schema, position.restart, wanted)
 
 
@@ -302,19 +302,19 @@ def last_of(failover: Failover, slave: Session) -> Position:
 
 
 def guard_of(failover: Failover, master: Session) -> MasterGuard:
-    support = vendor_of(failover.master_info.vendor).failover
+    support = master_of(failover.master_info.vendor).failover
     return support.Guard(master, failover.prefix, failover.replication.master.schema)
 
 
 def own_guard(failover: Failover, slave: Session) -> MasterGuard:
     """The guard that the slave has where it was a master before."""
-    support = vendor_of(failover.slave_info.vendor).failover
+    support = master_of(failover.slave_info.vendor).failover
     return support.Guard(slave, failover.prefix, failover.slave.schema)
 
 
 def position_of(failover: Failover, master: Session) -> Position:
     """The position of the master now; no crash of it undoes what it covers."""
-    vendor = vendor_of(failover.master_info.vendor)
+    vendor = master_of(failover.master_info.vendor)
     queue = vendor.queue(master, failover.prefix, failover.replication.master.schema)
     taken = queue.take()
     queue.secure(taken)

@@ -16,7 +16,7 @@ from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.failover import Claim
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.failover import former_master
@@ -118,13 +118,13 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
         if facts.sheet is None:
             facts.sheet = failover.kept(slave).sheet()
         if facts.sheet is not None:
-            catalog = vendor_of(failover.slave_info.vendor).rows
+            catalog = master_of(failover.slave_info.vendor).rows
             on_slave = catalog.shapes(slave, facts.sheet.tables)
             states = facts.checkpoint.tables if facts.checkpoint else ALL_READY
             facts.missing = [table for table in facts.sheet.tables if table not in on_slave or not states.ready(table)]
             facts.left_over = left_over(failover, slave, facts.sheet)
             facts.different = compared(failover, slave, facts.sheet)
-            support = vendor_of(failover.slave_info.vendor).failover
+            support = master_of(failover.slave_info.vendor).failover
             lacking = support.rights_lacking(slave, facts.different)
             facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
     _read_others(failover, facts, store)
@@ -148,7 +148,7 @@ def left_over(failover: Failover, slave: Session, sheet: Sheet) -> list[TableNam
 
 def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Difference]:
     """The differences between the slave's definitions and those of `sheet`."""
-    support = vendor_of(failover.slave_info.vendor).failover
+    support = master_of(failover.slave_info.vendor).failover
     return differences(
         sheet.definitions, support.definitions(slave, failover.prefix, list(sheet.tables), all_roles=True)
     )
@@ -156,7 +156,7 @@ def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Differenc
 
 def read_sheet(failover: Failover, master: Session) -> Sheet:
     """The master's definitions as they are now."""
-    vendor = vendor_of(failover.master_info.vendor)
+    vendor = master_of(failover.master_info.vendor)
     schema = failover.replication.master.schema
     tables = sorted(vendor.queue(master, failover.prefix, schema).captured())
     return vendor.failover.sheet(master, failover.prefix, schema, failover.master_info.place, tables)
@@ -181,11 +181,11 @@ def _read_slave(failover: Failover, facts: Facts, slave: Session, store: "Redis"
     facts.record = failover.kept(slave).read()
     rejects = RejectStore.of(failover, slave)
     facts.rejects = len(rejects.open()) if rejects.ready() else 0
-    facts.comparing = vendor_of(vendor).failover.sessions_of(slave, f"{failover.apply_application} verify")
+    facts.comparing = master_of(vendor).failover.sessions_of(slave, f"{failover.apply_application} verify")
 
 
 def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
-    vendor, schema = vendor_of(failover.master_info.vendor), failover.replication.master.schema
+    vendor, schema = master_of(failover.master_info.vendor), failover.replication.master.schema
     captured = vendor.queue(master, failover.prefix, schema).captured()
     facts.faults = {table: fault for table, fault in captured.items() if fault}
     facts.feeds = sorted({read.feed for read in vendor.queue(master, failover.prefix, schema).feeds()})

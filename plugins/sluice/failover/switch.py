@@ -10,7 +10,7 @@ from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database import positions
 from sluice.database.errors import DatabaseRefused
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.failover import survey
@@ -32,7 +32,7 @@ class MasterChanged(Terminal):
     def __init__(self, failover: Failover, what: str):
         super().__init__(
             f"{failover}: the master was changed after its last position: {what}. Somebody writes past triggers, "
-            f"{vendor_of(failover.master_info.vendor).failover.PAST_TRIGGERS}, or alters tables. End that, then "
+            f"{master_of(failover.master_info.vendor).failover.PAST_TRIGGERS}, or alters tables. End that, then "
             "trigger the failover again."
         )
 
@@ -108,7 +108,7 @@ def complete(failover: Failover) -> list[str]:
 
 def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: bool) -> list[str]:
     """Creates what `Difference.early` says. What a person has to do is told at the end, when owners are known."""
-    support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
+    support, kept = master_of(failover.slave_info.vendor).failover, failover.kept(slave)
     left: list[str] = []
     for one in survey.compared(failover, slave, sheet):
         if one.stays:
@@ -128,7 +128,7 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: boo
 
 
 def _validate(failover: Failover, slave: Session, sheet: Sheet) -> None:
-    support = vendor_of(failover.slave_info.vendor).failover
+    support = master_of(failover.slave_info.vendor).failover
     for violated in support.validate_constraints(slave, sheet.tables):
         log.warning("%s: not validated: %s", failover, violated)
 
@@ -136,15 +136,15 @@ def _validate(failover: Failover, slave: Session, sheet: Sheet) -> None:
 def _own(failover: Failover, slave: Session) -> Sheet:
     """The slave's own tables and sequences, where nothing is known of the master's."""
     vendor = failover.slave_info.vendor
-    existing = vendor_of(vendor).rows.tables(slave)
+    existing = master_of(vendor).rows.tables(slave)
     tables = tuple(one.table for one in failover.replication.resolve(existing))
-    support = vendor_of(vendor).failover
+    support = master_of(vendor).failover
     values = support.sequence_values(slave, failover.prefix, tables)
     return Sheet("", support.server_time(slave), sequences=values, tables=tables)
 
 
 def _sequences(failover: Failover, slave: Session, sheet: Sheet, *, search: bool = True) -> list[str]:
-    support, left = vendor_of(failover.slave_info.vendor).failover, []
+    support, left = master_of(failover.slave_info.vendor).failover, []
     forced = failover.action is Action.FORCED
     for sequence in sheet.sequences:
         try:
@@ -171,7 +171,7 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
             move(failover, slave, Phase.CAPTURED)
             return
         _install(failover, slave, install)
-        queue = vendor_of(failover.slave_info.vendor).queue(slave, failover.prefix, failover.slave.schema)
+        queue = master_of(failover.slave_info.vendor).queue(slave, failover.prefix, failover.slave.schema)
         start = queue.take()
         queue.secure(start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
@@ -180,7 +180,7 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
 
 def _install(failover: Failover, slave: Session, install: Callable[[Session], bool]) -> None:
     """Installs the capture; for an abort, a note is written first that there was none."""
-    capture = vendor_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
+    capture = master_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
     noted = any(made.what == CAPTURE for made in failover.record(slave).made)
     if not noted and capture.installed() is None:
         failover.kept(slave).note_made(Made(CAPTURE, ()))
@@ -215,7 +215,7 @@ def prove_unchanged(failover: Failover, master: Session, last: Position) -> None
     if open_to:
         raise MasterChanged(failover, f"{', '.join(open_to)} would take writes")
     now = position_of(failover, master)
-    support = vendor_of(failover.master_info.vendor).failover
+    support = master_of(failover.master_info.vendor).failover
     if support.changed_since(master, failover.prefix, failover.replication.master.schema, last, now):
         raise MasterChanged(failover, "ITEMS has changes that are younger")
 
@@ -236,7 +236,7 @@ def _become_master(failover: Failover, slave: Session) -> None:
 
 def _switch(failover: Failover, slave: Session, record: Record) -> Switch:
     """For the history: the slave is the master from now on."""
-    now = vendor_of(failover.slave_info.vendor).failover.server_time(slave)
+    now = master_of(failover.slave_info.vendor).failover.server_time(slave)
     return Switch(
         failover.id,
         failover.action,
@@ -251,7 +251,7 @@ def _switch(failover: Failover, slave: Session, record: Record) -> Switch:
 
 def _release_own(failover: Failover, slave: Session) -> None:
     """Makes the slave accept writes again if it was a master before and another failover made it refuse them."""
-    capture = vendor_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
+    capture = master_of(failover.slave_info.vendor).capture(slave, failover.prefix, failover.slave.schema)
     if capture.installed() is None:
         return
     own = own_guard(failover, slave)
@@ -294,7 +294,7 @@ def follow(failover: Failover, store: "Redis") -> str:
             prove_unchanged(failover, master, last)
         except MasterChanged as changed:
             return f"the former master needs an initial update: {changed}"
-        support = vendor_of(failover.master_info.vendor).failover
+        support = master_of(failover.master_info.vendor).failover
         schema = failover.replication.master.schema
         support.follow(master, failover.prefix, schema, failover.slave.name, start)
         kept = support.FailoverStore(master, failover.prefix, schema, failover.slave.name)
@@ -318,7 +318,7 @@ def finish(failover: Failover) -> list[str]:
         if done(failover, slave, Phase.FINISHED):
             return []
         sheet = failover.kept(slave).sheet()
-        support = vendor_of(failover.slave_info.vendor).failover
+        support = master_of(failover.slave_info.vendor).failover
         violated = support.validate_constraints(slave, sheet.tables) if sheet is not None else []
         for one in violated:
             log.warning("%s: not validated: %s", failover, one)
@@ -376,7 +376,7 @@ def _mark_aborted(failover: Failover, slave: Session) -> None:
 
 
 def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session], None]) -> None:
-    support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
+    support, kept = master_of(failover.slave_info.vendor).failover, failover.kept(slave)
     record = kept.read()
     if record is None or record.id != failover.id:
         return

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from sluice.config import Replication
 from sluice.database.changes import ChangeQueue, ChangeReader
 from sluice.database.column_types import LogicalColumn
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master as MasterVendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -51,13 +51,13 @@ class Master:
     @classmethod
     def of(cls, replication: Replication, info: ConnectionInfo) -> "Master":
         """`info`: the connection `replication.master` names. Raises `NoDatabase` for a recorded stream."""
-        vendor_of(replication.master.vendor)
+        master_of(replication.master.vendor)
         masked = replace(info, mask=replication.verify.mask, trusts_owners=replication.master.allow_owner_code)
         return cls(replication.prefix, replication.master.schema, masked, replication.feeds)
 
     @property
-    def vendor(self) -> Vendor:
-        return vendor_of(self.info.vendor)
+    def vendor(self) -> MasterVendor:
+        return master_of(self.info.vendor)
 
     def queue(self, session: Session) -> ChangeQueue:
         return self.vendor.queue(session, self.prefix, self.schema)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sluice.database.load import LoadTarget
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
 from sluice.database.translation import Translator
@@ -42,7 +42,7 @@ class BlockWriter:
         target: TableShape,
     ) -> "BlockWriter":
         """The writer for rows of `shape` into the slave's table `target`. Raises `SlaveNotReady` where they differ."""
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
+        of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
         transform = transforms.of(shape, master)
         transformed = shape if transform is None else transform.shape
         translator = Translator(of_master, of_slave, master, slave)

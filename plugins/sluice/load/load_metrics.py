@@ -8,7 +8,7 @@ from sluice.config import ThrottleOptions
 from sluice.coordination import redis_store
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.errors import DatabaseError
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.server_load import NoNumber
 from sluice.database.session import Session, SessionOptions
 from sluice.errors import Terminal
@@ -85,7 +85,7 @@ class LoadMetrics:
         if not (self.reads_master or lag_limited):
             return Readings()
         update = self.update
-        meter = vendor_of(update.master_info.vendor).server_load
+        meter = master_of(update.master_info.vendor).server_load
         if self._master is None:
             self._master = update.connect_master(options=MEASURING)
         if not (limited or lag_limited):
@@ -103,7 +103,7 @@ class LoadMetrics:
     def _query(self, query: str) -> Reading:
         assert self._master is not None
         try:
-            return vendor_of(self.update.master_info.vendor).server_load.number(self._master, query)
+            return master_of(self.update.master_info.vendor).server_load.number(self._master, query)
         except NoNumber as problem:
             return str(problem)
         except DatabaseError as error:

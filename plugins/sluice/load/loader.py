@@ -23,8 +23,8 @@ from sluice.database.conflicts import Conflict, ValueUnfit
 from sluice.database.control import Claim
 from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
-from sluice.database.rows import BlockRead, KeyOrder, RowStream, TableRefused
+from sluice.database.registry import master_of, vendor_of
+from sluice.database.rows import BlockRead, MasterKeyOrder, RowStream, TableRefused
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import block_sizing, outdated_constraints, read_modes
@@ -96,7 +96,7 @@ class Loader(BlockWorker):
         super().__init__(update, loader, stopped)
         self.update = update
         self._master: Session | None = None
-        self._orders: dict[TableName, KeyOrder] = {}
+        self._orders: dict[TableName, MasterKeyOrder] = {}
         self._transforms = Transforms(update.replication, update.slave)
         self._waiting_since: dict[TableName, datetime] = {}
         """Since when blocks of a table do not fit on the slave, by the master's clock."""
@@ -196,7 +196,7 @@ class Loader(BlockWorker):
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
+        of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
         with self._fitting(block.table), slave.transaction():
             with (
                 self._refusing(block.table),
@@ -322,7 +322,7 @@ class Loader(BlockWorker):
             block_sizing.within_rate(rows, self._throttle_state, row_bytes), claim.block.tries
         )
 
-    def _order(self, table: TableName) -> KeyOrder:
+    def _order(self, table: TableName) -> MasterKeyOrder:
         """The order of the table's keys on the master, read once."""
         if table not in self._orders:
             vendor = self.update.master_info.vendor
@@ -330,7 +330,7 @@ class Loader(BlockWorker):
             shape = vendor_of(vendor).rows.shape(master, table)
             if shape is None:
                 raise SlaveNotReady(table, "it does not exist on the master any more")
-            self._orders[table] = vendor_of(vendor).rows.key_order(master, shape)
+            self._orders[table] = master_of(vendor).rows.key_order(master, shape)
         return self._orders[table]
 
     def _clear(self, slave: Session, target: TableShape, block: Block) -> None:

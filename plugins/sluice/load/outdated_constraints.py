@@ -11,7 +11,7 @@ from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster, by_place
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.load.update import Update
 from sluice.model import defined
@@ -32,7 +32,7 @@ def drop(update: Update, master: Session, slave: Session, tables: Collection[Tab
     known = [one for one in store.read() or () if update.replication.ddl.of(one.kind) is Policy.FOLLOW]
     if not known or not tables:
         return []
-    of_master, following = vendor_of(update.master_info.vendor), vendor_at(update).following
+    of_master, following = master_of(update.master_info.vendor), vendor_at(update).following
     registered = update.queue(master).registered()
     wanted = fitting.of_master(OfMaster.read(of_master.schemas, master, list(tables), list(registered)), update)
     present = by_place(following.present(slave, list(tables)))

@@ -16,7 +16,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
 from sluice.database.session import Session
@@ -114,7 +114,7 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
     Drops unique indexes that the master has too until the load is done, because blocks read at different moments may
     have the same value in two rows. Where the databases order the keys differently, deletes the rows of the parts now.
     """
-    of_slave, of_master = vendor_at(update), vendor_of(update.master_info.vendor)
+    of_slave, of_master = vendor_at(update), master_of(update.master_info.vendor)
     target = of_slave.load_target
     unique = target.with_unique_values(slave, [shape.table for shape in shapes])
     if unique:
@@ -187,7 +187,7 @@ def _within(update: Update, master: Session, slave: Session, tables: Sequence[Ta
     if not chosen.ranged:
         return None
     (table,) = tables
-    of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
+    of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
     master_shape = of_master.rows.shape(master, table)
     slave_shape = of_slave.rows.shape(slave, table)
     if slave_shape is None:
@@ -217,7 +217,7 @@ def _within(update: Update, master: Session, slave: Session, tables: Sequence[Ta
 def _matching(update: Update, master: Session, slave: Session, where: str, within: _KeyRange) -> list[Range]:
     """The ranges that the condition chooses. Raises `SelectionRefused`."""
     order, shape = within.master_order, within.master_order.shape
-    select = vendor_of(update.master_info.vendor).selection
+    select = master_of(update.master_info.vendor).selection
     try:
         between = min(SKIPPED_ROWS, update.options.block_rows)
         runs = joined(without_small_gaps(select.runs(master, order, where, within.lo, within.hi), between), MOST_RANGES)
@@ -257,7 +257,7 @@ def _merged(
     update: Update, master: Session, order: KeyOrder, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
 ) -> Iterator[Range]:
     """The runs, and a range for each stray up to the master's next row, in key order."""
-    select = vendor_of(update.master_info.vendor).selection
+    select = master_of(update.master_info.vendor).selection
     ranges: dict[Key | None, Range] = {run[0]: run for run in runs}
     ends: list[Key | None] = []
     for key in strays:

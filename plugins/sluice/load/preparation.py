@@ -19,7 +19,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.definitions import DefinitionStore
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.rows import TableRefused
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
@@ -97,7 +97,7 @@ class Preparation:
         self.update = update
         self.master = master
         self.slave = slave
-        self._of_master = vendor_of(update.master_info.vendor)
+        self._of_master = master_of(update.master_info.vendor)
         self._of_slave = vendor_at(update)
         self.tables = list(tables)
         on_master = self._of_master.schemas.tables(master, self.tables)

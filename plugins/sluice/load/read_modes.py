@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice.database.errors import Contended, SnapshotTooOld
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import BlockRead, SnapshotGone
 from sluice.database.session import Session
 from sluice.errors import Transient
@@ -64,7 +64,7 @@ def reading(update: Update, master: Session, shape: TableShape, block: Block) ->
 
     Raises `BlockYielded`, `SnapshotLost`, and the errors of the `with` block.
     """
-    snapshot = vendor_of(update.master_info.vendor).rows
+    snapshot = master_of(update.master_info.vendor).rows
     if block.snapshot is not None:
         assert block.marker is not None, "planned with the snapshot"
         try:

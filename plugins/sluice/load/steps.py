@@ -23,7 +23,7 @@ from sluice.counted import counted
 from sluice.database import lock_waits
 from sluice.database.load import Completed
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import outdated_constraints, part_steps, partial_load
@@ -177,7 +177,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         states = CheckpointStore.of(update, slave).configured().tables
         if update.selection.partial:
             part_steps.expect_loaded(update, states)
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
+        of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in BlockStore.of(update, slave).progress()]
         # Without tables that were dropped since.

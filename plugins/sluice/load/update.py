@@ -7,7 +7,7 @@ from typing import Protocol
 from sluice.config import InitialOptions, SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.database.changes import ChangeQueue
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
 from sluice.model.connection import ConnectionInfo
@@ -95,7 +95,7 @@ class Update(Pair):
 
     def queue(self, master: Session) -> ChangeQueue:
         """The master's queue, over a session there."""
-        return vendor_of(self.master_info.vendor).queue(master, self.prefix, self.replication.master.schema)
+        return master_of(self.master_info.vendor).queue(master, self.prefix, self.replication.master.schema)
 
     def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""

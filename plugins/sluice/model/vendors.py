@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VendorEntry:
-    """`member`: the place of its `sluice.database.vendor.Vendor`, as `module:name`. `port`: the default port of its
-    servers. `slave_only`: it cannot be a master. `fails_over`: a slave can become the master. `redis_checkpoint`: a
-    slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them at less cost
-    than by canonical texts. `databases`: extras of an Airflow connection that name the database in place of its schema.
-    `options`: driver options of this vendor. `fold`: how its SQL reads a name without double quotes."""
+    """`member`: the place of its `sluice.database.vendor.Target`, or `Master`, as `module:name`. `port`: the default
+    port of its servers. `slave_only`: it cannot be a master. `fails_over`: a slave can become the master.
+    `redis_checkpoint`: a slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and
+    compare them at less cost than by canonical texts. `databases`: extras of an Airflow connection that name the
+    database in place of its schema. `options`: driver options of this vendor. `fold`: how its SQL reads a name
+    without double quotes."""
 
     member: str
     port: int

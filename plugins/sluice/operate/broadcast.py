@@ -15,9 +15,9 @@ from dataclasses import replace
 from sluice.configuration.model import Replication
 from sluice.database import lock_waits
 from sluice.database.broadcasts import Query, Queued
-from sluice.database.registry import has_rows, reach, vendor_of
+from sluice.database.registry import has_rows, master_of, reach
 from sluice.database.session import Session, SessionOptions
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master
 from sluice.errors import SluiceError, Terminal
 from sluice.model.broadcast import MOST_ROWS, Answer, Broadcast
 from sluice.model.connection import ConnectionInfo
@@ -53,7 +53,7 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
     # Values of masked columns never leave the databases.
     kept = 0 if replication.verify.mask or SECRET.search(wanted) else query.shown
     query = replace(query, statement=wanted, slaves=names, shown=kept)
-    vendor, schema, prefix = vendor_of(master.vendor), replication.master.schema, replication.prefix
+    vendor, schema, prefix = master_of(master.vendor), replication.master.schema, replication.prefix
     options = SessionOptions(statement_seconds=query.seconds, read_only=True)
     application = f"sluice {prefix} broadcast"
     with reach(master, application) as queueing:
@@ -76,7 +76,7 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
 
 
 def _answered(
-    vendor: Vendor, reading: Session, query: Query, queue: AbstractContextManager[Queued], *, hidden: bool
+    vendor: Master, reading: Session, query: Query, queue: AbstractContextManager[Queued], *, hidden: bool
 ) -> tuple[int, Answer]:
     """The master's answer to a query, which is queued as soon as the master has begun it; with its number."""
     begun: list[int] = []
@@ -120,7 +120,7 @@ def await_answers(replication: Replication, master: ConnectionInfo, id_: int, se
 
 def _read(replication: Replication, master: ConnectionInfo, id_: int | None, number: int) -> list[Broadcast]:
     _require(replication)
-    vendor, schema = vendor_of(master.vendor), replication.master.schema
+    vendor, schema = master_of(master.vendor), replication.master.schema
     with reach(master, f"sluice {replication.prefix} broadcast") as session:
         broadcasts = vendor.broadcasts(session, replication.prefix, schema)
         return broadcasts.read(id_, number) if broadcasts is not None and broadcasts.offered() else []

@@ -20,7 +20,7 @@ from sluice.database.errors import LockNotAvailable
 from sluice.database.load import LoadTarget
 from sluice.database.placed import placed
 from sluice.database.preflight import Wanted
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator, allows
@@ -50,7 +50,7 @@ def of_master(session: Session, replication: Replication, *, light: bool = False
 
     `light`: only what a running replication needs, in less time.
     """
-    lacks = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
+    lacks = master_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
     if not light:
         lacks = lacks + _lines_without_tables(session, replication)
     return [lack.at(MASTER) for lack in lacks]
@@ -72,8 +72,8 @@ def of_slave(
     """
     wanted, numbers = None, []
     if master is not None:
-        preflight = vendor_of(replication.master.vendor).preflight
-        wanted = preflight.wanted(master, replication, covers or (lambda _: True))
+        of_master = master_of(replication.master.vendor).preflight
+        wanted = of_master.wanted(master, replication, covers or (lambda _: True))
         transforms = Transforms(replication, slave)
         numbers = _numbers_of_large_objects(wanted, transforms, master)
         definitions, _ = transforms.definitions(wanted.definitions, master)
@@ -183,7 +183,7 @@ def _losses(
 ) -> list[Lack]:
     """Columns of tables to be created that a slave of another vendor cannot have, or only with losses."""
     of_master, of_slave = (
-        vendor_of(replication.master.vendor),
+        master_of(replication.master.vendor),
         placed(vendor_of(slave.vendor), replication.placement(slave)),
     )
     if slave.vendor == replication.master.vendor:

@@ -20,6 +20,7 @@ from sluice.database.digests import (
     compared,
 )
 from sluice.database.errors import DatabaseError
+from sluice.database.registry import master_of
 from sluice.database.rows import Estimate
 from sluice.database.translation import Translator
 from sluice.model.logical_type import ORDERED_ALIKE
@@ -231,8 +232,8 @@ class _Comparison:
     def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
         """Why the slave cannot have the master's rows; empty where it can."""
         master_side, slave_side = self.sides
-        of_master, of_slave = (side.vendor for side in self.sides)
-        translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
+        of_master = master_of(master_side.info.vendor)
+        translator = Translator(of_master, slave_side.vendor, master_side.first, slave_side.first)
         lossy = self.view.pair.slave.lossy_columns
         return self.view.ask(lambda _: translator.differences(master, slave, lossy), master_side.first)
 

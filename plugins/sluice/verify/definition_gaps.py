@@ -7,7 +7,7 @@ from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.load_owner import LoadOwner
 from sluice.database.placed import vendor_at
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import master_of, reach
 from sluice.database.schema import Constraint, DomainCheck, Index
 from sluice.database.session import Session
 from sluice.model.lack import Lack, slave_side
@@ -34,7 +34,7 @@ class MasterDefinitions:
     @classmethod
     def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "MasterDefinitions":
         """Raises the driver's errors; `LockNotAvailable` where a table is locked just then."""
-        schemas = vendor_of(vendor).schemas
+        schemas = master_of(vendor).schemas
         master.limit_lock_waits(LOCK_SECONDS)
         locked = frozenset(schemas.locked(master, tables))
         tables = [table for table in tables if table not in locked]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.changes import ChangeQueue
+from sluice.database.registry import master_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint
@@ -100,11 +101,11 @@ def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | N
 
 def waiting(pair: Pair, master: Side, window: Window, table: TableName) -> list[Waiting]:
     """The changes of `table` that wait. Raises `ChangesWait`."""
-    source = master.vendor
+    codec = master_of(master.info.vendor).images
     items = _queue(pair, master, master.first).changes_of(window, table, MOST_WAITING + 1)
     if len(items) > MOST_WAITING:
         raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
-    return [images(source.images, *item) for item in items]
+    return [images(codec, *item) for item in items]
 
 
 def _key(row: Image, key: Sequence[str]) -> Row:
@@ -117,4 +118,4 @@ def checkpoint(pair: Pair, slave: Side, session: Session) -> Checkpoint | None:
 
 
 def _queue(pair: Pair, master: Side, session: Session) -> ChangeQueue:
-    return master.vendor.queue(session, pair.prefix, pair.replication.master.schema)
+    return master_of(master.info.vendor).queue(session, pair.prefix, pair.replication.master.schema)

@@ -22,7 +22,7 @@ from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvail
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Target
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
@@ -208,7 +208,7 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
         yield view
 
 
-def places(pair: Pair) -> tuple[tuple[ConnectionInfo, Vendor], tuple[ConnectionInfo, Vendor]]:
+def places(pair: Pair) -> tuple[tuple[ConnectionInfo, Target], tuple[ConnectionInfo, Target]]:
     """The connection and vendor of the master's rows, and of the slave's."""
     rows = pair.place_of_rows()
     return (rows, vendor_of(rows.vendor)), (pair.slave_info, vendor_at(pair))
@@ -220,12 +220,12 @@ def sides(stack: ExitStack, pair: Pair, sessions: int) -> tuple[Side, Side]:
     return master, slave
 
 
-def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor, sessions: int) -> Side:
+def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target, sessions: int) -> Side:
     made = [reading(stack, pair, info, vendor) for _ in range(sessions)]
     return Side(info, vendor, made, _connected(stack, pair, info, vendor))
 
 
-def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) -> Session:
+def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target) -> Session:
     """A session for reading, which the server ends soon after this process died or froze."""
     session = _connected(stack, pair, info, vendor)
     vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
@@ -233,7 +233,7 @@ def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) 
     return session
 
 
-def _connected(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) -> Session:
+def _connected(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target) -> Session:
     session = vendor.sessions.connect(info, application=f"{pair.application} verify", autocommit=True)
     stack.callback(session.close)
     return session

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Target
 from sluice.model.connection import ConnectionInfo
 
 
@@ -13,7 +13,7 @@ class Side:
     """Sessions on one database, all of which see the same."""
 
     info: ConnectionInfo
-    vendor: Vendor
+    vendor: Target
     sessions: list[Session]
     control: Session
     """A session that sees the present."""

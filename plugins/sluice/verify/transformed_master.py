@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
+from sluice.database.registry import master_of
 from sluice.database.rows import RowFormat
 from sluice.model.shape import TableShape
 from sluice.transform.row_stream import TransformedRows
@@ -25,15 +26,15 @@ def transformed_master(
 
     Raises errors of both databases, `RowNotTransformed`.
     """
-    of_master, of_slave = view.master.vendor, view.slave.vendor
+    of_master, of_slave = master_of(view.master.info.vendor).rows, view.slave.vendor
     application = f"{view.pair.application} verify"
     master = view.master.first
     with closing(of_slave.sessions.connect(view.slave.info, application=application, autocommit=True)) as session:
         columns = tuple(slave.column(column.name) for column in transform.shape.replicated)
         scratch = of_slave.load_target.create_scratch(session, replace(slave, columns=columns))
         read = transform.master.replicated
-        query = of_master.rows.key_order(master, transform.master).select(read, None, None, canonical=True)
-        stream = of_master.rows.stream(master, query, RowFormat.CSV)
+        query = of_master.key_order(master, transform.master).select(read, None, None, canonical=True)
+        stream = of_master.stream(master, query, RowFormat.CSV)
         rows = TransformedRows(stream, [column.name for column in read], transform)
         with session.transaction():
             of_slave.load_target.write(session, scratch, rows.columns, rows, RowFormat.CSV)

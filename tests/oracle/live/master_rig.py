@@ -10,7 +10,7 @@ from sluice.capture import reconcile, resources
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
@@ -102,7 +102,7 @@ class OracleMasterRig(Rig):
         return RejectStore(self.slave, self.pair.prefix, self.pair.slave.schema, "dr1")
 
     def await_current(self, seconds: float = 60.0) -> None:
-        now = vendor_of("oracle").queue(self.master, self.pair.prefix, "").take()
+        now = master_of("oracle").queue(self.master, self.pair.prefix, "").take()
 
         def current() -> bool:
             found = self.checkpoint
@@ -112,7 +112,7 @@ class OracleMasterRig(Rig):
         self.await_that(current, seconds)
 
     def tables(self) -> list[TableName]:
-        return vendor_of("oracle").queue(self.master, self.pair.prefix, "").registered()
+        return master_of("oracle").queue(self.master, self.pair.prefix, "").registered()
 
     def compared(self) -> dict[TableName, TableFinding]:
         """The outcome of a comparison by digests for each table, both sides at one position."""

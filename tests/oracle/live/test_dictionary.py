@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sluice import config
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.model.names import TableName
 from sluice.vendors.oracle.source import lacks_master
 from tests.oracle.live.master_rig import OracleMasterRig
@@ -19,16 +19,16 @@ def lacking(pair: OracleMasterRig) -> str:
 def test_an_invalid_trigger_has_lost_no_change(master_rig: Callable[..., OracleMasterRig]) -> None:
     """A new release of the packages invalidates every trigger; each is compiled at its next use."""
     pair = master_rig(TABLE)
-    registry = vendor_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
+    registry = master_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
     pair.master.run(
         "CREATE OR REPLACE VIEW user_objects AS SELECT g.trigger_name AS object_name, 'TRIGGER' AS object_type, "
         "'INVALID' AS status FROM user_triggers g"
     )
     assert registry.read()[0].faults == ("its trigger is to be compiled again",)
-    vendor_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
+    master_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
     assert pair.master.run("SELECT i.DB_ACTION FROM DEMO_ITEMS i WHERE i.DB_ACTION <> 'CREATE'").fetchall() == []
     pair.master.run("ALTER TABLE T DISABLE TRIGGER ALL")
-    vendor_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
+    master_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
     found = pair.master.run("SELECT i.DB_ACTION FROM DEMO_ITEMS i WHERE i.DB_ACTION <> 'CREATE'").fetchall()
     assert found == [("DIFFER",)]
 

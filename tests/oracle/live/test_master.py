@@ -10,7 +10,7 @@ from sluice.capture import reconcile, resources, uninstall
 from sluice.coordination import redis_store
 from sluice.database.capture import TablesUnfit
 from sluice.database.errors import StatementFailed
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.load.read_modes import SnapshotLost
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle.errors import made
@@ -161,7 +161,7 @@ def test_an_added_column_with_values_is_reported_and_other_tables_go_on(
 
 def check_definitions(pair: OracleMasterRig) -> None:
     """Compares definitions, as the apply does regularly."""
-    vendor_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
+    master_of("oracle").queue(pair.master, pair.pair.prefix, "").check_definitions()
 
 
 def test_damaged_rows_are_found_and_repaired(master_rig: Callable[..., OracleMasterRig]) -> None:
@@ -411,7 +411,7 @@ def test_a_trigger_of_the_applications_is_neither_replaced_nor_removed(
 ) -> None:
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY);\nCREATE TABLE U (ID NUMBER(10) PRIMARY KEY)")
     table = TableName(pair.master.schema, "U")
-    registry = vendor_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
+    registry = master_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
     registry.remove(table)
     pair.master.run("CREATE TRIGGER OWN_TR BEFORE INSERT ON U FOR EACH ROW BEGIN NULL; END;")
     registry.register(table, trigger="OWN_TR")

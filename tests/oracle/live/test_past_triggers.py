@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from sluice.database.errors import LockNotAvailable
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.model.names import TableName
 from sluice.vendors.oracle.session import Value
 from tests.oracle.ivorysql import IvorySession
@@ -61,7 +61,7 @@ def test_tables_that_lose_rows_with_another_one_are_reported(
         f"CREATE TABLE G ({key} REFERENCES M ON DELETE CASCADE);\n"
         f'CREATE TABLE N ({key} REFERENCES P);\nCREATE TABLE "other" ({key})'
     )
-    registry = vendor_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
+    registry = master_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
     registry.remove(TableName(pair.master.schema, "M"))
     with pair.master.transaction():
         values = {"event": event, "owner": pair.master.schema, "name": "P", "statement": statement}
@@ -89,7 +89,7 @@ def test_a_table_that_is_dropped_and_flashed_back_is_captured_once(master_rig: C
 
 def test_a_copy_of_a_trigger_is_a_fault_that_loses_nothing(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
-    registry = vendor_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
+    registry = master_of("oracle").capture(pair.master, pair.pair.prefix, "").registry
     (registered,) = registry.read()
     place: dict[str, Value] = {"owner": pair.master.schema, "name": "T"}
     ((text,),) = pair.master.run("SELECT DEMO_CAPTURE.TRIGGER_CODE(:owner, :name) FROM DUAL", place)

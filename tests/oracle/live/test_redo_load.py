@@ -14,7 +14,7 @@ from sluice import config
 from sluice.apply.apply_loop import NotConfigured
 from sluice.coordination import redis_store
 from sluice.database.recorder import MergeOptions
-from sluice.database.registry import redo_stream, vendor_of
+from sluice.database.registry import master_of, redo_stream
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
@@ -279,7 +279,7 @@ def test_rows_are_read_when_no_transaction_runs_that_began_before_the_redo(loade
 def test_missing_privileges_beside_redo_are_reported_with_the_grant(loaded: Callable[..., Loaded]) -> None:
     update = loaded().update()
     with update.connect_master() as master:
-        preflight = vendor_of(master.vendor).preflight
+        preflight = master_of(master.vendor).preflight
         assert [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what] == []
         OracleMasterRig.connect_master(update.master_info).run("DROP VIEW gv$session")
         (lack,) = [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what]
@@ -292,7 +292,7 @@ def test_a_master_that_may_leave_changes_out_of_its_redo_is_reported(loaded: Cal
     other.run("CREATE OR REPLACE VIEW v$database AS SELECT 4021 AS dbid, 'PRIMARY' AS database_role, "
               "'READ WRITE' AS open_mode, 'NO' AS force_logging FROM DUAL")  # fmt: skip
     with update.connect_master() as master:
-        preflight = vendor_of(master.vendor).preflight
+        preflight = master_of(master.vendor).preflight
         (lack,) = [each for each in preflight.of_master(master, update.replication) if "LOGGING" in each.what]
     assert (lack.statement, lack.severity) == ("ALTER DATABASE FORCE LOGGING", Severity.WARNING)
 

@@ -24,7 +24,7 @@ from sluice.apply.waiting_changes import Waiting, WaitingChange
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import master_of, reach
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.errors import SluiceError
@@ -214,7 +214,7 @@ def _slave(replication: Replication, name: str) -> SlaveData:
 def _switches(session: Session, info: ConnectionInfo, prefix: Prefix, schema: str) -> Sequence[Switch]:
     if not VENDORS[info.vendor].fails_over:
         return ()
-    return vendor_of(info.vendor).failover.FailoverStore(session, prefix, schema, "").switches()
+    return master_of(info.vendor).failover.FailoverStore(session, prefix, schema, "").switches()
 
 
 def waiting(replication: Replication, name: str, store: "redis.Redis") -> Waiting:
@@ -232,7 +232,7 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
         return {}
     try:
         with reach(_short(master.conn_id, master.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
-            vendor = vendor_of(master.vendor)
+            vendor = master_of(master.vendor)
             captured = vendor.queue(session, replication.prefix, master.schema).captured()
             return dict(vendor.rows.estimates(session, list(captured)))
     except SluiceError:
@@ -240,7 +240,7 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
 
 
 def _master(replication: Replication) -> MasterData:
-    place, vendor = replication.master, vendor_of(replication.master.vendor)
+    place, vendor = replication.master, master_of(replication.master.vendor)
     info = _short(place.conn_id, place.vendor, replication)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         have = vendor.capture(session, replication.prefix, place.schema).installed()

@@ -31,7 +31,7 @@ from sluice.airflow.pages.slave_row import completed, row
 from sluice.config import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.errors import SluiceError
 from sluice.model.mask import Mask, without_values
 from sluice.model.names import TableName
@@ -145,7 +145,7 @@ def can_take_over(replication: Replication, slave: str) -> bool:
     """Whether there is a failover to the slave at all: for both vendors, and from a master that is a database."""
     vendors = {replication.master.vendor, replication.slave(slave).vendor}
     try:
-        return not replication.master.stream and all(vendor_of(vendor).failover for vendor in vendors)
+        return not replication.master.stream and all(master_of(vendor).failover for vendor in vendors)
     except SluiceError:
         return False
 

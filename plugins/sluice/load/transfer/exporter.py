@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable
 
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.rows import RowFormat, TableRefused
 from sluice.errors import SluiceError
 from sluice.load import read_modes
@@ -90,7 +90,7 @@ class _Exporter(Loader):
     def _copy(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
-        vendor = vendor_of(update.master_info.vendor)
+        vendor = master_of(update.master_info.vendor)
         name = file_name(BLOCK_PRIORITY, time.time_ns())
         with self._refusing(block.table), read_modes.reading(update, master, order.shape, block) as read:
             if read.shape.key != order.shape.key:

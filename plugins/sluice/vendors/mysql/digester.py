@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.errors import StatementFailed
+from sluice.database.registry import NotAMaster
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
@@ -13,7 +14,6 @@ from sluice.vendors.common.digests import DIGITS, SHOWN, in_blocks
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.not_a_master import NotAMaster
 
 WHOLE = frozenset({"smallint", "int", "bigint"})
 
@@ -119,7 +119,7 @@ class Digest(common.Digest):
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
-        raise NotAMaster
+        raise NotAMaster("mysql")
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))

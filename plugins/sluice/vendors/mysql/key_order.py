@@ -8,15 +8,12 @@ from sluice.vendors.common import key_order as common
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.not_a_master import not_a_master
 
 _ALIKE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime", "timestamp"})
 """Types whose values every database orders alike. A UUID of MariaDB is not among them, nor is a text."""
 
 
 class KeyOrder(common.KeyOrder):
-    select = not_a_master
-
     @cached_property
     def columns(self) -> tuple[ColumnTexts, ...]:
         return tuple(ColumnTexts(column.name, column.type) for column in self.shape.key)

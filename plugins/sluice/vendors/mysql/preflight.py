@@ -12,9 +12,6 @@ from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog, grants, names
 from sluice.vendors.mysql.connection import MySQLSession, native
-from sluice.vendors.mysql.not_a_master import not_a_master
-
-of_master = wanted = sequences_of_master = not_a_master
 
 OLDEST = {True: (10, 6, 0), False: (8, 0, 0)}
 """On MariaDB and on MySQL."""

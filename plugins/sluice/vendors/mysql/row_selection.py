@@ -11,9 +11,6 @@ from sluice.model.blocks import Key
 from sluice.vendors.common import row_selection as common
 from sluice.vendors.common.row_selection import condition
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.not_a_master import not_a_master
-
-key_of = runs = in_order = not_a_master
 
 
 def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from sluice import sql_files
+from sluice.database import digests
 from sluice.database.digests import ComparedTable, Texts
-from sluice.database.rows import Estimate, RowFormat, SnapshotGone, TableChanged
+from sluice.database.rows import Estimate, SnapshotGone, TableChanged
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.vendors.common.checkpoints import COLUMNS, digest
@@ -12,12 +13,9 @@ from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.catalog import shape, shapes  # noqa: F401
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native, quoted
+from sluice.vendors.mysql.digester import Digest
 from sluice.vendors.mysql.key_order import key_order  # noqa: F401
-from sluice.vendors.mysql.not_a_master import not_a_master
 
-rows_under = special = stream = reading = reading_exported = position_of_snapshot = not_a_master
-
-formats: frozenset[RowFormat] = frozenset()
 shared_snapshots = False
 
 
@@ -56,6 +54,22 @@ def export_snapshot(connection: Session) -> str:
     tables_found = session.read_schema(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
     checkpoints = [name for (name,) in tables_found]
     return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
+
+
+def rows_under(
+    connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
+) -> list[Texts | None]:
+    """For each of `keys`, the row with exactly these texts, None without one; `alike`: with an equal key."""
+    session = native(connection)
+    present = shape(connection, of.table)
+    if present is None or {column.name for column in present.key} != set(of.key):
+        raise TableChanged(session.place, of.table)
+    try:
+        about = Digest(present, of.columns, of.key)
+        rows = about.rows_of_keys(connection, [tuple(text or "" for text in texts) for texts in keys])
+    except KeyError as error:
+        raise TableChanged(session.place, of.table) from error
+    return digests.rows_under(rows, of, alike=alike)
 
 
 def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:

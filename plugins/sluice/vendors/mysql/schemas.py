@@ -11,12 +11,7 @@ from sluice.database.schema import (
 from sluice.database.session import Session
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
-from sluice.vendors.mysql.not_a_master import not_a_master
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
-
-tables = locked = types = collations = indexes = constraints = comments = sequences = views = free_sequences = (
-    not_a_master
-)
 
 lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 

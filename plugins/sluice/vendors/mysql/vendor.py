@@ -5,7 +5,7 @@ from sluice.database.apply import ApplyTarget
 from sluice.database.control import OwnTables
 from sluice.database.load import LoadTarget
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Target
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.mysql import (
@@ -19,13 +19,12 @@ from sluice.vendors.mysql import (
     sessions,
     types,
 )
-from sluice.vendors.mysql.not_a_master import not_a_master
 from sluice.vendors.mysql.target import load_ownership
 from sluice.vendors.mysql.target.control_tables import MySQLTables
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
 
-class MySQL(Vendor):
+class MySQL(Target):
     """Parts that need pyarrow are imported at their first use."""
 
     sessions = sessions
@@ -39,7 +38,6 @@ class MySQL(Vendor):
     selection = row_selection
     preflight = preflight
     accounts = accounts
-    position = images = queue = reader = broadcasts = capture = failover = contents = server_load = not_a_master
 
     def located(self, url: str | None) -> ConnectionInfo:
         return addresses.located(url, "mysql", "MYSQL_PWD")

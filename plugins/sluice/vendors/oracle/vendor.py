@@ -1,20 +1,18 @@
 """Oracle as services see it: which module is which part. mypy checks each against its protocol."""
 
-from functools import partial
+from typing import Never
 
 from sluice.database import addresses
 from sluice.database.apply import ApplyTarget
-from sluice.database.capture import Capture
-from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader
+from sluice.database.changes import ChangeQueue, ReaderClass
 from sluice.database.control import OwnTables
 from sluice.database.load import LoadTarget
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Master
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
-from sluice.vendors.common.absent import Absent
 from sluice.vendors.oracle import (
     column_types,
     digester,
@@ -34,11 +32,12 @@ from sluice.vendors.oracle.target.control_tables import OracleTables
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
 
 
-class Oracle(Vendor):
+class Oracle(Master):
     """Parts that need pyarrow are imported at their first use."""
 
     position = staticmethod(QueuePosition.parse)
     sessions = sessions
+    capture = OracleCapture
     types = column_types
     load_locks = load_ownership
     following = DEFINITIONS
@@ -49,10 +48,16 @@ class Oracle(Vendor):
     selection = row_selection
     preflight = preflight
     server_load = server_load
-    failover = Absent(partial(NotOffered, "failover", "Let Data Guard move the database; the slaves go on with it."))
-    accounts = contents = Absent(
-        partial(NotOffered, f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
-    )
+
+    @property
+    def failover(self) -> Never:
+        raise NotOffered("failover", "Let Data Guard move the database; the slaves go on with it.")
+
+    @property
+    def accounts(self) -> Never:
+        raise NotOffered(f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
+
+    contents = accounts
 
     def located(self, url: str | None) -> ConnectionInfo:
         return addresses.located(url, "oracle", "ORACLE_PWD")
@@ -71,21 +76,11 @@ class Oracle(Vendor):
 
         return OracleQueue(session, prefix, schema)
 
-    def reader(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ) -> ChangeReader:
+    @property
+    def reader(self) -> ReaderClass:
         from sluice.vendors.oracle.source.reader import OracleReader
 
-        return OracleReader(info, prefix, schema, application=application, largest=largest)
-
-    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
-        return OracleCapture(session, prefix, schema)
+        return OracleReader
 
     def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> None:
         return None

@@ -1,14 +1,9 @@
 """PostgreSQL as services see it: which module is which part. mypy checks each against its protocol."""
 
 from sluice.database.apply import ApplyTarget
-from sluice.database.broadcasts import Broadcasts
-from sluice.database.capture import Capture
-from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader
+from sluice.database.changes import ReaderClass
 from sluice.database.row_images import RowImageCodec
-from sluice.database.session import Session
-from sluice.database.vendor import Vendor
-from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
+from sluice.database.vendor import Master
 from sluice.vendors.postgres import (
     accounts,
     column_types,
@@ -30,13 +25,16 @@ from sluice.vendors.postgres.target import following, load_ownership, load_targe
 from sluice.vendors.postgres.target.control_tables import PostgresTables
 
 
-class Postgres(Vendor):
+class Postgres(Master):
     """Parts that need pyarrow are imported at their first use."""
 
     position = staticmethod(SnapshotPosition.parse)
     located = staticmethod(accounts.located)
     own_tables = PostgresTables
     sessions = sessions
+    queue = PostgresQueue
+    capture = PostgresCapture
+    broadcasts = PostgresBroadcasts
     types = column_types
     load_locks = load_ownership
     following = following
@@ -58,27 +56,11 @@ class Postgres(Vendor):
 
         return xml_images
 
-    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue:
-        return PostgresQueue(session, prefix, schema)
-
-    def reader(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        schema: str,
-        *,
-        application: str = "sluice",
-        largest: int = LARGEST_CHANGE,
-    ) -> ChangeReader:
+    @property
+    def reader(self) -> ReaderClass:
         from sluice.vendors.postgres.source.reader import PostgresReader
 
-        return PostgresReader(info, prefix, schema, application=application, largest=largest)
-
-    def capture(self, session: Session, prefix: Prefix, schema: str) -> Capture:
-        return PostgresCapture(session, prefix, schema)
-
-    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> Broadcasts:
-        return PostgresBroadcasts(session, prefix, schema)
+        return PostgresReader
 
     @property
     def applying(self) -> ApplyTarget:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource, ChangeTooLarge
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.registry import master_of, source_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost, Terminal, Transient
@@ -124,7 +124,7 @@ class Recorder:
 
     def _begin(self, session: Session) -> "_Begun":
         """The stream, new or continued, and the master's position up to which it has all changes."""
-        vendor_of(self.info.vendor).capture(session, self.prefix, self.schema).require()
+        master_of(self.info.vendor).capture(session, self.prefix, self.schema).require()
         queue = self._queue(session)
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = self._end()

@@ -171,8 +171,8 @@ class RecordedStream(RecordedSource):
     def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeSource:
         return StreamQueue(session, prefix, schema)
 
+    @staticmethod
     def reader(
-        self,
         info: ConnectionInfo,
         prefix: Prefix,
         schema: str,
