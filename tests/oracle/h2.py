@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from py4j.java_gateway import JavaGateway, JavaObject
@@ -21,8 +20,9 @@ from py4j.protocol import Py4JJavaError
 from devstack import machine
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.oracle import errors, sessions
+from sluice.vendors.oracle import errors
 from sluice.vendors.oracle.session import BIND, EmptyLob, OracleSession, Result, Value, literal
+from sluice.vendors.oracle.sessions import OracleSessions
 from sluice.vendors.oracle.vendor import Oracle
 
 STAND_IN = Path(__file__).with_name("stand_in_h2.sql")
@@ -186,12 +186,10 @@ def connect(
     return H2Session(info, options)
 
 
-class _Sessions(ModuleType):
+class _Sessions(OracleSessions):
     """Oracle's sessions, opened on H2."""
 
-    def __init__(self) -> None:
-        super().__init__("h2_sessions")
-        self.__dict__.update(vars(sessions) | {"connect": connect})
+    connect = staticmethod(connect)
 
 
 class OnH2(Oracle):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 import psycopg
@@ -24,8 +23,9 @@ from devstack.postgres import PostgresServer
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.oracle import errors, sessions
+from sluice.vendors.oracle import errors
 from sluice.vendors.oracle.session import CLAIM, EmptyLob, OracleSession, Result, Value
+from sluice.vendors.oracle.sessions import OracleSessions
 from sluice.vendors.oracle.vendor import Oracle
 
 STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
@@ -390,12 +390,10 @@ def connect(
     return session
 
 
-class _Sessions(ModuleType):
+class _Sessions(OracleSessions):
     """Oracle's sessions, opened on IvorySQL."""
 
-    def __init__(self) -> None:
-        super().__init__("ivory_sessions")
-        self.__dict__.update(vars(sessions) | {"connect": connect})
+    connect = staticmethod(connect)
 
 
 class OnIvory(Oracle):

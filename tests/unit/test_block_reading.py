@@ -40,7 +40,8 @@ class Rows:
 
 @pytest.fixture(autouse=True)
 def master(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_modes, "vendor_of", lambda _: SimpleNamespace(rows=Rows()))
+    monkeypatch.setattr(read_modes, "master_of", lambda _: SimpleNamespace(rows=Rows()))
+    monkeypatch.setattr(Update, "queue", lambda *_: Rows())
 
 
 def read(block: Block) -> None:

@@ -461,8 +461,8 @@ def test_the_engine_of_expressions_is_loaded_only_where_a_table_is_transformed()
 def test_an_apply_at_rest_holds_neither_pandas_nor_pyspark_and_its_watcher_no_psutil() -> None:
     """Ten pairs on one machine would need half a GB for them; a session of Spark is created for the first
     large window."""
-    beginning = "import sys; from sluice.database.registry import vendor_of; import spark_jobs.apply;"
-    of_vendor = "each = vendor_of('postgres'); each.changes, each.applying, each.images, each.sessions;"
+    beginning = "import sys; from sluice.database.registry import master_of; import spark_jobs.apply;"
+    of_vendor = "each = master_of('postgres'); each.reader, each.applying, each.images, each.sessions;"
     for imported, heavy in (
         (f"{beginning} {of_vendor}", {"pandas", "pyspark", "grpc", "duckdb", "boto3"}),
         ("import sys; import sluice.airflow.job_runner;", {"psutil", "redis", "airflow"}),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.model.lack import Severity
-from sluice.vendors.mysql.preflight import Server, of_server
+from sluice.vendors.mysql.accounts import Server, of_server
 
 WELL = Server(
     mariadb=True,

@@ -24,8 +24,8 @@ from sluice.database.registry import reach
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
+from sluice.vendors.mysql.accounts import MySQLPreflight
 from sluice.vendors.mysql.connection import connect
-from sluice.vendors.mysql.preflight import of_slave
 from sluice.vendors.postgres import catalog
 from tests.rig.console import Told
 
@@ -212,7 +212,7 @@ def test_the_file_for_an_administrator_gives_all_that_an_account_needs(shop: Sho
             )
             replication = config.survey(shop.folder).replications[0]
             with connect(own, application="test") as session:
-                assert of_slave(session, replication, replication.slave("dr1"), None) == []
+                assert MySQLPreflight().of_slave(session, replication, replication.slave("dr1"), None) == []
         finally:
             cursor.execute("DROP DATABASE shop_1")
             cursor.execute("DROP USER 'Anna O'@'%'")

@@ -12,7 +12,7 @@ from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
 from sluice.database.load import Completed, TouchingForeignKey
 from sluice.database.plain_index import columns_of
-from sluice.database.schema import Constraint, FreeSequence, Index
+from sluice.database.schema import Constraint, DomainCheck, FreeSequence, Index
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.lack import Lack, Severity
@@ -162,6 +162,14 @@ class Definitions(ABC):
             Lack("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
             for each, statement in self._lacking_foreign_keys(connection, constraints, replicated)
         ]
+
+    def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
+        """Empty: there are no domains."""
+        return []
+
+    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+        """Empty: the master's checks hold there."""
+        return []
 
     def surplus(
         self,

@@ -3,64 +3,24 @@
 User-defined types and collations of the master are not created, and no numbers are drawn there.
 """
 
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 
 from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable
+from sluice.database.load import Completed, LoadTarget, TouchingForeignKey
 from sluice.database.rows import RowFormat
-from sluice.database.schema import CollationDefinition, SequenceDefinition, TableDefinition, TypeDefinition
+from sluice.database.schema import (
+    CollationDefinition,
+    Constraint,
+    Index,
+    SequenceDefinition,
+    TableDefinition,
+    TypeDefinition,
+)
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-
-
-def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
-    """Empty: what the server refuses is found when the table is created."""
-    return {}
-
-
-def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """Empty: a user-defined type of the master is a text here."""
-    return []
-
-
-def type_extensions(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """Empty: a user-defined type of the master is a text here."""
-    return []
-
-
-def extend_types(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """Does nothing: a user-defined type of the master is a text here."""
-    return []
-
-
-def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """Empty: created columns distinguish all texts."""
-    return []
-
-
-def create_types(
-    connection: Session,
-    types: Sequence[TypeDefinition],
-    collations: Sequence[CollationDefinition] = (),
-    *,
-    trusted: bool = False,
-) -> list[str]:
-    """Does nothing: user-defined types are texts here."""
-    return []
-
-
-def advance_sequences(connection: Session, master: Sequence[SequenceDefinition]) -> int:
-    """Does nothing: a slave draws no numbers."""
-    return 0
-
-
-def complete_columns(connection: Session, tables: Sequence[TableName]) -> None:
-    """Does nothing: a column whose values follow as changes may stay NULL here."""
-
-
-def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-    """Only CSV."""
-    return [RowFormat.CSV]
+from sluice.vendors.common.definitions import Definitions
 
 
 def lacking_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
@@ -81,3 +41,80 @@ def lacking_privileges(run: Callable[[str], object], places: Mapping[TableName, 
             except StatementFailed:
                 continue  # the table has a column that nobody may write to, such as a virtual one
     return {table: ", ".join(privileges) for table, privileges in lacking.items()}
+
+
+class DefinedLoadTarget(LoadTarget, ABC):
+    """Of `LoadTarget` what is the same for all slaves of another vendor than their master."""
+
+    definitions: Definitions
+
+    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[TouchingForeignKey]:
+        return self.definitions.foreign_keys(connection, tables)
+
+    def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+        return self.definitions.with_unique_values(connection, tables)
+
+    def complete_indexes(
+        self,
+        connection: Session,
+        master: Sequence[Index],
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        trusted: bool = False,
+    ) -> Completed:
+        return self.definitions.complete_indexes(connection, master, stopped, trusted=trusted)
+
+    def complete_constraints(
+        self,
+        connection: Session,
+        master: Sequence[Constraint],
+        replicated: Sequence[TableName],
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        trusted: bool = False,
+    ) -> Completed:
+        return self.definitions.complete_constraints(connection, master, replicated, stopped, trusted=trusted)
+
+    def refusals(self, connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
+        """Empty: what the server refuses is found when the table is created."""
+        return {}
+
+    def type_differences(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+        """Empty: a user-defined type of the master is a text here."""
+        return []
+
+    def type_extensions(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+        """Empty: a user-defined type of the master is a text here."""
+        return []
+
+    def extend_types(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+        """Does nothing: a user-defined type of the master is a text here."""
+        return []
+
+    def collations_lacking(
+        self, connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]
+    ) -> list[str]:
+        """Empty: created columns distinguish all texts."""
+        return []
+
+    def create_types(
+        self,
+        connection: Session,
+        types: Sequence[TypeDefinition],
+        collations: Sequence[CollationDefinition] = (),
+        *,
+        trusted: bool = False,
+    ) -> list[str]:
+        """Does nothing: user-defined types are texts here."""
+        return []
+
+    def advance_sequences(self, connection: Session, master: Sequence[SequenceDefinition]) -> int:
+        """Does nothing: a slave draws no numbers."""
+        return 0
+
+    def complete_columns(self, connection: Session, tables: Sequence[TableName]) -> None:
+        """Does nothing: a column whose values follow as changes may stay NULL here."""
+
+    def formats(self, columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
+        """Only CSV."""
+        return [RowFormat.CSV]

@@ -20,8 +20,7 @@ from sluice.database.errors import Contended, DatabaseError, ServerUnproved, Sta
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.common.session import OwnTransactions, Result, tls_context
-from sluice.vendors.mysql import lock_holders
-from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
+from sluice.vendors.mysql.errors import TRANSACTION_LOST, WAITED, converted, lock_holders, number_of
 
 SQL_MODE = (
     "ANSI_QUOTES,STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
@@ -269,7 +268,7 @@ class MySQLSession(OwnTransactions):
                 with contextlib.suppress(pymysql.Error, OSError):
                     self.driver.query("ROLLBACK")
             self._broken = self._broken or not self.driver.open or number in (2006, 2013)
-            more = lock_holders.sentence(self.driver) if number == lock_holders.WAITED else ""
+            more = lock_holders(self.driver) if number == WAITED else ""
             raise converted(error, self.place, more) from None
 
     def ping(self) -> None:

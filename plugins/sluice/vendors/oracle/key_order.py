@@ -10,7 +10,7 @@ from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
 from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
-from sluice.vendors.common import key_order as common
+from sluice.vendors.common.key_order import KeyOrder
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import native, quoted
@@ -19,7 +19,7 @@ _ALIKE = frozenset({Kind.NUMBER, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 """Kinds whose values every database orders alike. A text is none of them."""
 
 
-class KeyOrder(common.KeyOrder):
+class OracleKeyOrder(KeyOrder):
     @cached_property
     def columns(self) -> tuple[ColumnTexts, ...]:
         return tuple(ColumnTexts(column.name, column.type) for column in self.shape.key)
@@ -71,8 +71,3 @@ def ordered(shape: TableShape, key: Key) -> tuple[Any, ...]:
     return tuple(
         ColumnTexts(column.name, column.type).ordered(text) for column, text in zip(shape.key, key, strict=True)
     )
-
-
-def key_order(connection: Session, shape: TableShape) -> KeyOrder:
-    del connection
-    return KeyOrder(shape)

@@ -1,16 +1,18 @@
-"""Finds what a server lacks, before anything is changed (`sluice.database.preflight.Preflight`)."""
+"""Finds what an Oracle server or account lacks."""
 
 from collections.abc import Callable, Sequence
 
 from sluice.configuration.model import Replication, SlaveConfig
-from sluice.database.preflight import Wanted
+from sluice.database.preflight import MasterPreflight, Wanted
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
-from sluice.vendors.oracle import catalog, row_source, schemas
+from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.lacks import NEVER_RAN, of_account, of_server
+from sluice.vendors.oracle.rows import OracleRows
+from sluice.vendors.oracle.schemas import OracleSchemas
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source import lacks_master
 
@@ -18,63 +20,12 @@ PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",
     "DBMS_CRYPTO": "tables are compared by it",
 }
+
 PRIVILEGES = {
     "CREATE SESSION": "Sluice works over sessions",
     "CREATE TABLE": "tables are made and filled there",
     "CREATE SEQUENCE": "REJECTS numbers its rows by an identity, which is a sequence",
 }
-
-
-def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-    """What the master lacks: privileges of the account, and properties of its tables; beside redo, what reading its
-    rows needs."""
-    session = native(connection)
-    if session.redo is not None:
-        return lacks_master.beside_redo(session)
-    return lacks_master.lacks(session, replication, light=light)
-
-
-def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-    """What the master's tables for which `covers` is true need on a slave."""
-    try:
-        tables = [each.table for each in replication.resolve(row_source.tables(master)) if covers(each.table)]
-    except Terminal:
-        tables = []  # said of the master
-    sizes = catalog.estimates(master, tables)
-    return Wanted(schemas.tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes.values()))
-
-
-def of_slave(
-    connection: Session,
-    replication: Replication,
-    slave: SlaveConfig,
-    wanted: Wanted | None,
-    *,
-    part: bool = False,
-    light: bool = False,
-) -> list[Lack]:
-    """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
-    session = native(connection)
-    lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-    lacks += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
-    if wanted is not None:
-        lacks += _of_tables(session, [definition.table for definition in wanted.definitions])
-    return lacks
-
-
-def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
-    """A lack for a refused account."""
-    return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
-
-
-def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """Empty: sequences are not replicated."""
-    return []
-
-
-def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """Empty: a slave draws no numbers."""
-    return []
 
 
 def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
@@ -84,3 +35,56 @@ def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack
         Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING)
         for table, trigger in catalog.triggers(session, tables)
     ]
+
+
+class OraclePreflight(MasterPreflight):
+    """Finds what a server lacks, before anything is changed."""
+
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+        """What the master lacks: privileges of the account, and properties of its tables; beside redo, what reading its
+        rows needs."""
+        session = native(connection)
+        if session.redo is not None:
+            return lacks_master.beside_redo(session)
+        return lacks_master.lacks(session, replication, light=light)
+
+    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+        """What the master's tables for which `covers` is true need on a slave."""
+        try:
+            tables = [each.table for each in replication.resolve(OracleRows().tables(master)) if covers(each.table)]
+        except Terminal:
+            tables = []  # said of the master
+        sizes = catalog.estimates(master, tables)
+        return Wanted(
+            OracleSchemas().tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes.values())
+        )
+
+    def of_slave(
+        self,
+        connection: Session,
+        replication: Replication,
+        slave: SlaveConfig,
+        wanted: Wanted | None,
+        *,
+        part: bool = False,
+        light: bool = False,
+    ) -> list[Lack]:
+        """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
+        session = native(connection)
+        lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
+        lacks += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
+        if wanted is not None:
+            lacks += _of_tables(session, [definition.table for definition in wanted.definitions])
+        return lacks
+
+    def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
+        """A lack for a refused account."""
+        return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
+
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Empty: sequences are not replicated."""
+        return []
+
+    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Empty: a slave draws no numbers."""
+        return []

@@ -1,11 +1,10 @@
-"""Oracle as services see it: which module is which part. mypy checks each against its protocol."""
+"""Oracle, as master by triggers and as slave."""
 
 from typing import Never
 
 from sluice.database import addresses
 from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ChangeQueue, ReaderClass
-from sluice.database.control import OwnTables
 from sluice.database.load import LoadTarget
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
@@ -13,41 +12,36 @@ from sluice.database.vendor import Master
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
-from sluice.vendors.oracle import (
-    column_types,
-    digester,
-    preflight,
-    queries,
-    row_selection,
-    row_source,
-    schemas,
-    sessions,
-)
+from sluice.vendors.oracle import column_types
+from sluice.vendors.oracle.digester import Digester
 from sluice.vendors.oracle.not_offered import NotOffered
+from sluice.vendors.oracle.preflight import OraclePreflight
 from sluice.vendors.oracle.queue_position import QueuePosition
-from sluice.vendors.oracle.source import server_load
+from sluice.vendors.oracle.rows import OracleQueries, OracleRows, OracleSelection
+from sluice.vendors.oracle.schemas import OracleSchemas
+from sluice.vendors.oracle.sessions import OracleLoadLocks, OracleSessions, OracleTables
 from sluice.vendors.oracle.source.resources import OracleCapture
-from sluice.vendors.oracle.target import load_ownership
-from sluice.vendors.oracle.target.control_tables import OracleTables
-from sluice.vendors.oracle.target.definitions import DEFINITIONS
+from sluice.vendors.oracle.source.server_load import OracleServerLoad
+from sluice.vendors.oracle.target.tables import DEFINITIONS
 
 
 class Oracle(Master):
     """Parts that need pyarrow are imported at their first use."""
 
     position = staticmethod(QueuePosition.parse)
-    sessions = sessions
+    sessions = OracleSessions()
     capture = OracleCapture
+    own_tables = OracleTables
     types = column_types
-    load_locks = load_ownership
+    load_locks = OracleLoadLocks()
     following = DEFINITIONS
-    queries = queries
-    digests = digester.Digester()
-    rows = row_source
-    schemas = schemas
-    selection = row_selection
-    preflight = preflight
-    server_load = server_load
+    queries = OracleQueries()
+    digests = Digester()
+    rows = OracleRows()
+    schemas = OracleSchemas()
+    selection = OracleSelection()
+    preflight = OraclePreflight()
+    server_load = OracleServerLoad()
 
     @property
     def failover(self) -> Never:
@@ -61,9 +55,6 @@ class Oracle(Master):
 
     def located(self, url: str | None) -> ConnectionInfo:
         return addresses.located(url, "oracle", "ORACLE_PWD")
-
-    def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
-        return OracleTables(connection, prefix)
 
     @property
     def images(self) -> RowImageCodec:
@@ -87,15 +78,15 @@ class Oracle(Master):
 
     @property
     def applying(self) -> ApplyTarget:
-        from sluice.vendors.oracle.target import apply_target
+        from sluice.vendors.oracle.target.merge import APPLYING
 
-        return apply_target
+        return APPLYING
 
     @property
     def load_target(self) -> LoadTarget:
-        from sluice.vendors.oracle.target import load_target
+        from sluice.vendors.oracle.target.tables import LOAD_TARGET
 
-        return load_target
+        return LOAD_TARGET
 
 
 ORACLE = Oracle()

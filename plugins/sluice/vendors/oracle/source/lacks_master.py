@@ -8,8 +8,9 @@ from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.errors import Terminal
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
-from sluice.vendors.oracle import catalog, row_source
+from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.lacks import NEVER_RAN, account, granted, of_account, of_server
+from sluice.vendors.oracle.rows import OracleRows
 from sluice.vendors.oracle.session import OracleSession
 from sluice.vendors.oracle.source import fitness
 
@@ -50,7 +51,7 @@ def lacks(session: OracleSession, replication: Replication, *, light: bool) -> l
     lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
     tables = []
     try:
-        tables = [each.table for each in replication.resolve(row_source.tables(session))]
+        tables = [each.table for each in replication.resolve(OracleRows().tables(session))]
     except Terminal as wrong:
         why = str(wrong).rstrip(".")
         lacks.append(Lack("", "tables of the configuration", why, None, remedy="Correct the file."))

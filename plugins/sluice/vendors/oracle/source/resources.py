@@ -14,8 +14,9 @@ from sluice.database.capture import Installation, Line
 from sluice.database.errors import LockNotAvailable
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
-from sluice.vendors.common.named_locks import SECONDS
-from sluice.vendors.oracle import lacks, named_locks
+from sluice.vendors.common.locks import SECONDS
+from sluice.vendors.oracle import lacks
+from sluice.vendors.oracle.sessions import NAMED_LOCKS
 from sluice.vendors.oracle.source.bound import Bound
 from sluice.vendors.oracle.source.tables_registry import Registry
 
@@ -132,7 +133,7 @@ class OracleCapture(Bound):
 
     def lock(self) -> None:
         """Excludes other installers of the prefix until the session ends: DDL commits, and so ends transactions."""
-        if not named_locks.take(self.session, f"install {self.prefix}", SECONDS):
+        if not NAMED_LOCKS.take(self.session, f"install {self.prefix}", SECONDS):
             raise LockNotAvailable(f"{self.native.place}: another session installs {self.prefix}")
 
     @property

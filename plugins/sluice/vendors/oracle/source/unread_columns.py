@@ -18,9 +18,10 @@ from sluice.model.change import Action
 from sluice.model.logical_type import Kind
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import Column
-from sluice.vendors.oracle import catalog, row_source
+from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import logical
+from sluice.vendors.oracle.rows import OracleRows
 from sluice.vendors.oracle.session import OracleSession, Value
 
 Key = tuple[str | None, ...]
@@ -85,7 +86,7 @@ def _read(
 
 
 def _rows_by_key(session: OracleSession, of: ComparedTable, keys: list[Key]) -> Mapping[Key, Values]:
-    rows = row_source.rows_under(session, of, keys, alike=True)
+    rows = OracleRows().rows_under(session, of, keys, alike=True)
     return {each: row for each, row in zip(keys, rows, strict=True) if row is not None}
 
 

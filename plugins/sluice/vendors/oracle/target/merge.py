@@ -8,26 +8,141 @@ Raises, with everything it did undone and the transaction still usable: `Drift`,
 `ColumnMissing`, `SlaveTableMissing`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from sluice.database.apply import Staged
-from sluice.database.conflicts import Collision, Drift, rows_found
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice import sql_files
+from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
+from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import Collision, CommitRefused, Drift, RowStays, rows_found
 from sluice.database.errors import DatabaseRefused, ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
-from sluice.model.names import TableName
-from sluice.vendors.common import merge as common
-from sluice.vendors.oracle.session import Value, binds_of, native
-from sluice.vendors.oracle.target import stage
-from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, count_under, unfit
-from sluice.vendors.oracle.target.stage import OracleStaged, Row
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
+from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.column_types import SHORT
+from sluice.vendors.oracle.session import OracleSession, Value, binds_of, native, quoted
+from sluice.vendors.oracle.target.replay import OracleReplayer
+from sluice.vendors.oracle.target.slave_tables import (
+    SlaveColumn,
+    SlaveTable,
+    SlaveTables,
+    count_under,
+    differing,
+    unfit,
+)
+from sluice.vendors.oracle.target.tables import OracleAlterer, clause
+
+ROWS = 2_000
+"""Rows of a part."""
+Row = dict[str, str | int | None]
+_MARK = "\x01"
+"""Stands before a text that is empty, which would be NULL in the stage, or begins so itself."""
 
 
 @dataclass(frozen=True)
-class _Set(common.RowSet[SlaveTable]):
+class StageTable:
+    """One set of rows in a stage table."""
+
+    place: str
+    columns: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class OracleStaged(Staged):
+    """Net changes in stage tables of the slave."""
+
+    sets: Mapping[str, StageTable] = field(default_factory=dict)
+    """The sets by the kinds of `NetChanges`."""
+
+
+def parts_of(rows: "pa.Table") -> Iterator[list[Row]]:
+    """The rows of a table in memory, some at a time."""
+    for start in range(0, rows.num_rows, ROWS):
+        yield rows.slice(start, ROWS).to_pylist()
+
+
+def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[Row]]:
+    """The rows of a stage table, some at a time."""
+    selected = ", ".join(map(quoted, staged.columns))
+    text = f"SELECT {selected} FROM {staged.place} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
+    for above in range(0, staged.rows, ROWS):
+        rows = session.run(text, {"above": above, "through": above + ROWS})
+        yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in rows]
+
+
+def _put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> OracleStaged:
+    """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there. In autocommit."""
+    session, sets = native(connection), {}
+    for kind, rows in changes.by_kind.items():
+        if rows.num_rows:
+            name = f"{prefix.lower}stage_{epoch}_{number}_{kind}"
+            _drop(session, _present(session, name))
+            sets[kind] = _filled(session, quoted(name), rows)
+    return OracleStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
+
+
+def _drop_stages(connection: Session, prefix: Prefix, *, below: int) -> int:
+    """Drops the stage tables of epochs under `below`; how many."""
+    session, begin = native(connection), f"{prefix.lower}stage_"
+    pattern = re.compile(re.escape(begin) + r"(\d+)_")
+    names = [name for name in _present(session, begin) if (match := pattern.match(name)) and int(match[1]) < below]
+    _drop(session, names)
+    return len(names)
+
+
+def _present(session: OracleSession, begin: str) -> list[str]:
+    """The stage tables whose names begin so."""
+    text = (
+        "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner "
+        "AND SUBSTR(t.TABLE_NAME, 1, LENGTH(:beginning)) = :beginning"
+    )
+    return [name for (name,) in session.run(text, {"owner": session.schema, "beginning": begin})]
+
+
+def _drop(session: OracleSession, names: Sequence[str]) -> None:
+    for name in names:
+        session.run(f"DROP TABLE {quoted(name)} PURGE")
+
+
+def _filled(session: OracleSession, place: str, rows: "pa.Table") -> StageTable:
+    columns = tuple(rows.column_names)
+    lines = ["row_no NUMBER(19) NOT NULL PRIMARY KEY"]
+    for name in columns:
+        if name == "copies":
+            lines.append(f"{quoted(name)} NUMBER(19)")
+        else:
+            longest = pc.max(pc.utf8_length(rows.column(name))).as_py() or 0
+            lines.append(f"{quoted(name)} {f'VARCHAR2({SHORT} CHAR)' if longest < SHORT else 'CLOB'}")
+    session.run(f"CREATE TABLE {place} ({', '.join(lines)})")
+    names = ", ".join(map(quoted, columns))
+    text = f"INSERT INTO {place} (row_no, {names}) VALUES (:row_no, {', '.join(f':{name}' for name in columns)})"
+    done = 0
+    with session.transaction():
+        for part in parts_of(rows):
+            marked = ({name: _marked(value) for name, value in row.items()} for row in part)
+            session.run_many(text, [{"row_no": done + at, **row} for at, row in enumerate(marked, start=1)])
+            done += len(part)
+    return StageTable(place, columns, rows.num_rows)
+
+
+def _marked(value: str | int | None) -> str | int | None:
+    return _MARK + value if isinstance(value, str) and (not value or value.startswith(_MARK)) else value
+
+
+def _unmarked(value: str | int | None) -> str | int | None:
+    return value.removeprefix(_MARK) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class _Set(RowSet[SlaveTable]):
     """Rows of one kind of one table."""
 
     parts: Callable[[], Iterator[list[Row]]]
@@ -69,7 +184,7 @@ class _Set(common.RowSet[SlaveTable]):
         return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
 
 
-class Merger(common.Merger[_Set]):
+class OracleMerger(Merger[_Set]):
     """Merges into one slave over one session. Foreign keys and triggers act there."""
 
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
@@ -77,6 +192,13 @@ class Merger(common.Merger[_Set]):
         self.session = native(connection)
         self.cascades: bool = cascades
         self.targets: SlaveTables = SlaveTables(connection, mask)
+
+    def replayer(self) -> OracleReplayer:
+        return OracleReplayer(self.connection, self.targets)
+
+    def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> OracleAlterer:
+        """`trusted` has no effect: no expression of the master's is run."""
+        return OracleAlterer(self.connection, self.targets, of_master, lossy)
 
     def begin(self, immediate: Collection[str] = ()) -> None:
         """Defers all constraints that can be."""
@@ -104,13 +226,13 @@ class Merger(common.Merger[_Set]):
         if isinstance(change, NetChanges):
             for kind, rows in change.by_kind.items():
                 if rows.num_rows:
-                    sources[kind] = tuple(rows.column_names), lambda rows=rows: stage.parts_of(rows)  # type: ignore[misc]
+                    sources[kind] = tuple(rows.column_names), lambda rows=rows: parts_of(rows)  # type: ignore[misc]
         else:
             assert isinstance(change, OracleStaged), "staged on another vendor's slave"
             for kind, staged in change.sets.items():
                 sources[kind] = (
                     staged.columns,
-                    lambda staged=staged: stage.staged_parts(self.session, staged),  # type: ignore[misc]
+                    lambda staged=staged: staged_parts(self.session, staged),  # type: ignore[misc]
                 )
         compared = change.compared and not safe and bool(change.key)
         return [
@@ -188,7 +310,7 @@ class Merger(common.Merger[_Set]):
         return self.targets.refused(table, each.columns, error, unfit(table, each.target.reason_shown(error)))
 
     def _drift(self, each: _Set, row: Row, count: int) -> Drift:
-        table, action, mask = each.target.table, common.ACTIONS[each.kind], self.targets.mask
+        table, action, mask = each.target.table, ACTIONS[each.kind], self.targets.mask
         if not each.key:
             return Drift(table, {}, action, rows_found(int(row["copies"] or 0)), rows_found(count))
         key = each.key_of(row, each.key_places)
@@ -201,3 +323,51 @@ class Merger(common.Merger[_Set]):
 
 def _text(value: str | int | None) -> str | None:
     return None if value is None else str(value)
+
+
+class OracleStager(Stager):
+    """Stages net changes over one session."""
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self._targets = SlaveTables(connection, mask)
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        self._targets.load(tables)
+
+    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
+        target = self._targets[changes.table]
+        for name in (*changes.columns, *changes.key):
+            target.column(name)
+        return _put(self.connection, changes, prefix=prefix, epoch=epoch, number=number)
+
+
+class OracleApplyTarget(ApplyTarget):
+    """A slave as a target of changes."""
+
+    transactional_ddl = False
+    Merger = OracleMerger
+    Stager = OracleStager
+    row_stays = RowStays
+
+    def drop_stages(self, connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
+        return _drop_stages(connection, prefix, below=below)
+
+    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
+        """None: errors of deferred constraints name them."""
+        return None
+
+    def acting(self, connection: Session) -> list[Acting]:
+        """The foreign keys that delete rows, or set them to NULL, when others are deleted."""
+        acting_tables = native(connection).run(sql_files.render("oracle", "foreign_keys_acting")).fetchall()
+        keys = catalog.foreign_keys(connection, [TableName(names.HERE, name) for (name,) in acting_tables])
+        return [Acting(own.name, clause(own.key), own.key) for own in keys if own.key.on_delete in ("c", "n")]
+
+    def filled(self, connection: Session, table: TableName) -> bool:
+        if catalog.shape(connection, table) is None:
+            return False
+        row = native(connection).run(f"SELECT COUNT(*) FROM {names.place(table)} WHERE ROWNUM <= 1").fetchone()
+        return bool(row and row[0])
+
+
+APPLYING = OracleApplyTarget()

@@ -18,16 +18,14 @@ from sluice.database.digests import Texts
 from sluice.database.errors import ForeignKeyViolation, StatementFailed
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
-from sluice.vendors.common import replay
-from sluice.vendors.common.replay import Statement
+from sluice.vendors.common.replay import Replayer, Statement
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import of_row, of_trigger
 from sluice.vendors.oracle.session import native
-from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, count_under, unfit
+from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, count_under, differing, unfit
 
 
-class Replayer(replay.Replayer[SlaveTable]):
+class OracleReplayer(Replayer[SlaveTable]):
     """Replays changes into one slave over one session."""
 
     def __init__(self, connection: Session, targets: SlaveTables):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sluice.database.conflicts import ValueUnfit
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.common import slave_tables
 from sluice.vendors.common.catalog import Catalog, OwnIndex
+from sluice.vendors.common.slave_tables import SlaveTable as PlainSlaveTable
+from sluice.vendors.common.slave_tables import SlaveTables as PlainSlaveTables
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import OracleSession, Value, native
@@ -27,7 +28,7 @@ class SlaveColumn(ColumnTexts):
 
 
 @dataclass(frozen=True)
-class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
+class SlaveTable(PlainSlaveTable[SlaveColumn]):
     """A table of the slave."""
 
     referred: bool
@@ -90,7 +91,7 @@ def count_under(session: OracleSession, target: SlaveTable, key: Mapping[str, st
     return int(row[0]) if row else 0
 
 
-class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
+class SlaveTables(PlainSlaveTables[SlaveTable]):
     catalog: Catalog = catalog
 
     def made(
@@ -103,3 +104,24 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
             columns = tuple(SlaveColumn(each.name, each.type, each.generated) for each in shape.columns)
             hidden = self.hidden(table, columns)
             yield SlaveTable(shape, columns, uniques[table], table in watched, hidden, table in referred)
+
+
+def differing(
+    session: OracleSession, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
+) -> dict[str, tuple[str | None, str | None]]:
+    """The columns of the row with `key` that differ from `former`: the slave's value, the master's former one."""
+    values: dict[str, tuple[str | None, str | None]] = {}
+    for name, text in former.items():
+        own, words = target.column(name), Words(target)
+        query = f"SELECT {own.text('t')} FROM {target.place} t WHERE {words.equal(key)}"
+        present = own.bind(text) is not None
+        query += f" AND NOT {words.equal({name: text})}" if present else f" AND t.{own.quoted} IS NOT NULL"
+        row = session.run(query, words.values).fetchone()
+        if row is None and present:
+            # A comparison with NULL is neither true nor false.
+            words = Words(target)
+            query = f"SELECT NULL FROM {target.place} t WHERE {words.equal(key)} AND t.{own.quoted} IS NULL"
+            row = session.run(query, words.values).fetchone()
+        if row is not None:
+            values[name] = ColumnTexts.shown(row[0]), text
+    return values

@@ -8,27 +8,151 @@ Raises, with everything it did undone and the transaction still usable: `Drift`,
 `ColumnMissing`, `SlaveTableMissing`, `TableForbidden`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.counted import counted
-from sluice.database.apply import Staged
-from sluice.database.conflicts import Collision, Drift, ValueUnfit, rows_found
+from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
+from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import Collision, CommitRefused, Drift, RowStays, ValueUnfit, rows_found
 from sluice.database.errors import DatabaseRefused, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
-from sluice.model.names import TableName
-from sluice.vendors.common import merge as common
-from sluice.vendors.mysql.column_texts import ColumnTexts
-from sluice.vendors.mysql.connection import native, quoted
-from sluice.vendors.mysql.target import stage
-from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
-from sluice.vendors.mysql.target.stage import MysqlStaged, Rows
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
+from sluice.vendors.mysql import catalog
+from sluice.vendors.mysql.catalog import MySQLColumn, MySQLSlaveTables, MySQLTable
+from sluice.vendors.mysql.column_types import ColumnTexts, fitting_row
+from sluice.vendors.mysql.connection import MySQLSession, native, quoted
+from sluice.vendors.mysql.errors import number_of
+from sluice.vendors.mysql.replay import MySQLReplayer
+from sluice.vendors.mysql.tables import MySQLAlterer, load_rows, pieces_of
+
+_PLACE = re.compile(r"column [`'](?:[^`']*`\\.`)*(?P<column>[kcb]\d+)[`'] at row (?P<row>\d+)")
+
+_TOO_WIDE = frozenset({1005, 1117, 1118})
+"""Errors of InnoDB about more columns than one of its pages holds. MyISAM, which has no pages, takes them."""
 
 
 @dataclass(frozen=True)
-class _Set(common.RowSet[SlaveTable]):
+class Rows:
+    """One set of rows in a stage table: `columns` its own, `c1`, `k2`, `b3`, see `NetChanges`."""
+
+    place: str
+    """The quoted name of the table."""
+    columns: tuple[str, ...]
+    rows: int
+    expected: int
+    """The number of rows of the slave that they represent, with copies."""
+
+
+@dataclass(frozen=True)
+class MysqlStaged(Staged):
+    """Net changes in stage tables of the slave."""
+
+    sets: Mapping[str, Rows] = field(default_factory=dict)
+    """By the kinds of `NetChanges`."""
+
+
+def typed(target: MySQLTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]) -> list[MySQLColumn]:
+    """Stage columns as columns of a table. Raises `ColumnMissing`."""
+    typed_columns = []
+    for name in names:
+        if name == "copies":
+            typed_columns.append(MySQLColumn(name, "bigint"))
+        else:
+            own = target.column((key if name[0] == "k" else columns)[int(name[1:]) - 1])
+            typed_columns.append(MySQLColumn(name, own.type, collation=own.collation))
+    # Old and new values stand side by side: a row of those may be longer than the server lets one be.
+    keys = [number for number, column in enumerate(typed_columns) if column.name[0] == "k"]
+    fitting = fitting_row([column.type for column in typed_columns], keys)
+    return [replace(column, type=type_) for column, type_ in zip(typed_columns, fitting, strict=True)]
+
+
+def _temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
+    """One kind of rows in a temporary table, which replaces one of that name. Raises `ValueUnfit`.
+
+    Neither this nor the end of the table commits anything.
+    """
+    session.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(name)}")
+    return _filled(session, "TEMPORARY TABLE", quoted(name), changes, kind, target)
+
+
+def _put(
+    connection: Session, changes: NetChanges, target: MySQLTable, *, prefix: Prefix, epoch: int, number: str
+) -> MysqlStaged:
+    """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there.
+
+    In autocommit. Raises `ValueUnfit`, `ColumnMissing`.
+    """
+    session, sets = native(connection), {}
+    for kind, rows in changes.by_kind.items():
+        if rows.num_rows:
+            place = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
+            session.run(f"DROP TABLE IF EXISTS {place}")
+            sets[kind] = _filled(session, "TABLE", place, changes, kind, target)
+    return MysqlStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
+
+
+def _drop(connection: Session, prefix: Prefix, *, below: int) -> int:
+    """Drops the stage tables of epochs below `below`; returns their number."""
+    session = native(connection)
+    begin = f"{prefix.lower}stage_"
+    rows = session.read_schema(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
+        "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
+        {"here": session.info.database, "begin": begin},
+    ).fetchall()
+    pattern = re.compile(re.escape(begin) + r"(\d+)_")
+    names = [name for (name,) in rows if (match := pattern.match(name)) and int(match[1]) < below]
+    for name in names:
+        session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
+    return len(names)
+
+
+def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
+    rows: pa.Table = getattr(changes, kind)
+    columns = typed(target, changes.columns, changes.key, rows.column_names)
+    # Texts compare as the table's own do: two collations cannot be compared at all.
+    body = "".join(
+        f", {column.quoted} {column.type}{f' COLLATE {column.collation}' if column.collation else ''} NULL"
+        for column in columns
+    )
+    create = f"CREATE {what} {place} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body})"
+    try:
+        session.run(f"{create} ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4")
+    except StatementFailed as error:
+        if number_of(error) not in _TOO_WIDE:
+            raise
+        session.run(f"{create} ENGINE = MyISAM CHARACTER SET utf8mb4")
+    try:
+        load_rows(session, target.table, place, columns, pieces_of(rows))
+    except ValueUnfit as unfit:
+        raise _named(unfit, changes, rows, target) from unfit
+    copies = pc.sum(rows.column("copies")).as_py() if "copies" in rows.column_names else rows.num_rows
+    return Rows(place, tuple(rows.column_names), rows.num_rows, int(copies or 0))
+
+
+def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: MySQLTable) -> ValueUnfit:
+    """The error with the table's own column, and with the value, if the server names them."""
+    match = _PLACE.search(unfit.reason)
+    if match is None or match["column"] == "copies":
+        return unfit
+    letter, number = match["column"][0], int(match["column"][1:])
+    name = (changes.key if letter == "k" else changes.columns)[number - 1]
+    value = rows.column(match["column"])[int(match["row"]) - 1].as_py() if int(match["row"]) <= rows.num_rows else None
+    shown = None if name in target.hidden else value
+    reason = "its text may hold values of masked columns" if target.hidden else unfit.reason
+    return ValueUnfit(target.table, reason, column=name, value=shown)
+
+
+@dataclass(frozen=True)
+class _Set(RowSet[MySQLTable]):
     """Rows of one kind of one table, staged."""
 
     rows: Rows
@@ -58,14 +182,21 @@ class _Set(common.RowSet[SlaveTable]):
         ]
 
 
-class Merger(common.Merger[_Set]):
+class MySQLMerger(Merger[_Set]):
     """Merges into one slave over one session. Foreign keys do not act there, triggers do."""
 
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
         self.connection = connection
         self.session = native(connection)
         self.cascades = cascades
-        self.targets = SlaveTables(connection, mask)
+        self.targets = MySQLSlaveTables(connection, mask)
+
+    def replayer(self) -> MySQLReplayer:
+        return MySQLReplayer(self.connection, self.targets)
+
+    def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> MySQLAlterer:
+        """`trusted` has no effect: no expression of the master's is run."""
+        return MySQLAlterer(self.connection, self.targets, of_master, lossy)
 
     def begin(self, immediate: Collection[str] = ()) -> None:
         """Does nothing: constraints are never deferred here."""
@@ -91,7 +222,7 @@ class Merger(common.Merger[_Set]):
         target = self.targets[change.table]
         if isinstance(change, NetChanges):
             staged = {
-                kind: stage.temporary(self.session, f"sluice_{number}_{kind}", change, kind, target)
+                kind: _temporary(self.session, f"sluice_{number}_{kind}", change, kind, target)
                 for kind, rows in change.by_kind.items()
                 if rows.num_rows
             }
@@ -210,7 +341,7 @@ class Merger(common.Merger[_Set]):
 
     def _drift(self, each: _Set, count: int) -> Drift:
         """The row that is not as it should be."""
-        table, action = each.target.table, common.ACTIONS[each.kind]
+        table, action = each.target.table, ACTIONS[each.kind]
         if each.key:
             row = self._key_of(each, f"LEFT JOIN {each.target.place} t ON {each.same_key} WHERE {self._absent(each)}")
             if row is not None:
@@ -262,3 +393,46 @@ class _Trouble(Exception):
         self.each = each
         self.error = error
         self.count = count
+
+
+class MySQLStager(Stager):
+    """Stages net changes over one session."""
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self._targets = MySQLSlaveTables(connection, mask)
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        self._targets.load(tables)
+
+    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
+        return _put(self.connection, changes, self._targets[changes.table], prefix=prefix, epoch=epoch, number=number)
+
+
+class MySQLApplyTarget(ApplyTarget):
+    """A slave as a target of changes."""
+
+    transactional_ddl = False
+    Merger = MySQLMerger
+    Stager = MySQLStager
+    row_stays = RowStays
+
+    def drop_stages(self, connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
+        return _drop(connection, prefix, below=below)
+
+    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
+        """None: nothing is checked at the commit."""
+        return None
+
+    def acting(self, connection: Session) -> list[Acting]:
+        """Empty: foreign keys do not act in these sessions."""
+        return []
+
+    def filled(self, connection: Session, table: TableName) -> bool:
+        if catalog.shapes(connection, [table]) == {}:
+            return False
+        row = native(connection).run(f"SELECT EXISTS (SELECT 1 FROM {catalog.place(table)})").fetchone()
+        return bool(row and row[0])
+
+
+APPLYING = MySQLApplyTarget()

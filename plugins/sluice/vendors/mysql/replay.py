@@ -21,17 +21,16 @@ from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
-from sluice.vendors.common import replay
-from sluice.vendors.common.replay import Statement
+from sluice.vendors.common.replay import Replayer, Statement
+from sluice.vendors.mysql.catalog import MySQLSlaveTables, MySQLTable
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.errors import of_value
-from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 
 
 class _Words:
     """Conditions and values of one statement; collects its parameters."""
 
-    def __init__(self, target: SlaveTable):
+    def __init__(self, target: MySQLTable):
         self.target = target
         self.values: dict[str, str | None] = {}
 
@@ -59,17 +58,17 @@ class _Words:
         return self.target.column(name).quoted.replace("%", "%%")
 
 
-class Replayer(replay.Replayer[SlaveTable]):
+class MySQLReplayer(Replayer[MySQLTable]):
     """Replays changes into one slave over one session."""
 
-    def __init__(self, connection: Session, targets: SlaveTables):
+    def __init__(self, connection: Session, targets: MySQLSlaveTables):
         super().__init__(connection, targets)
         self.session = native(connection)
 
     def run(self, statement: Statement) -> int:
         return self.session.run(statement.text, statement.values).rowcount
 
-    def strict(self, change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:
+    def strict(self, change: RowChange, target: MySQLTable, *, images: bool) -> list[Statement]:
         words = _Words(target)
         if change.action is Action.INSERT:
             return [Statement(f"INSERT INTO {_place(target)} {words.row(change.new)}", words.values, counted=True)]
@@ -81,7 +80,7 @@ class Replayer(replay.Replayer[SlaveTable]):
         text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(old)}{limit}"
         return [Statement(text, words.values, counted=True)]
 
-    def idempotent(self, change: RowChange, target: SlaveTable) -> list[Statement]:
+    def idempotent(self, change: RowChange, target: MySQLTable) -> list[Statement]:
         if not change.key:
             return _safe_keyless(change, target)
         if change.action is Action.DELETE:
@@ -112,16 +111,16 @@ class Replayer(replay.Replayer[SlaveTable]):
             return [_delete(target, change.key_of(change.old), counted=False), put]
         return [put]
 
-    def overwriting(self, change: RowChange, target: SlaveTable) -> list[Statement]:
+    def overwriting(self, change: RowChange, target: MySQLTable) -> list[Statement]:
         if target.has_own(tuple(change.new)) or not change.new:
             return self.idempotent(change, target)
         statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
         return statements + self.strict(replace(change, action=Action.INSERT), target, images=False)
 
-    def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
+    def unfit(self, change: RowChange, target: MySQLTable, error: StatementFailed) -> Conflict | None:
         return ValueUnfit(change.table, target.reason_shown(error)) if of_value(error) else None
 
-    def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
+    def displaced(self, change: RowChange, target: MySQLTable) -> list[DisplacedRow]:
         if not change.new:
             return []
         key = change.key_of(change.new)
@@ -141,13 +140,13 @@ class Replayer(replay.Replayer[SlaveTable]):
             self.run(_delete(target, each.row, counted=False))
         return list(displaced.values())
 
-    def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
+    def count(self, target: MySQLTable, row: Mapping[str, str | None]) -> int:
         words = _Words(target)
         text = f"SELECT 1 FROM {_place(target)} t WHERE {words.equal(row)} LIMIT 2"
         return len(self.session.run(text, words.values).fetchall())
 
     def one_row(
-        self, target: SlaveTable, key: Mapping[str, str | None], names: Sequence[str]
+        self, target: MySQLTable, key: Mapping[str, str | None], names: Sequence[str]
     ) -> dict[str, str | None] | None:
         words = _Words(target)
         text = f"SELECT {_texts(target, names)} FROM {_place(target)} t WHERE {words.equal(key)} LIMIT 1"
@@ -157,7 +156,7 @@ class Replayer(replay.Replayer[SlaveTable]):
         return {name: target.column(name).shown(text) for name, text in zip(names, row, strict=True)}
 
     def differing(
-        self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
+        self, target: MySQLTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
     ) -> dict[str, tuple[str | None, str | None]]:
         words = _Words(target)
         same = {name: words.equal({name: text}) for name, text in former.items()}
@@ -172,7 +171,7 @@ class Replayer(replay.Replayer[SlaveTable]):
         return values
 
 
-def _safe_keyless(change: RowChange, target: SlaveTable) -> list[Statement]:
+def _safe_keyless(change: RowChange, target: MySQLTable) -> list[Statement]:
     statements = []
     if change.old:
         statements.append(_delete(target, change.old, counted=False, limit=" LIMIT 1"))
@@ -182,12 +181,12 @@ def _safe_keyless(change: RowChange, target: SlaveTable) -> list[Statement]:
     return statements
 
 
-def _delete(target: SlaveTable, row: Mapping[str, str | None], *, counted: bool, limit: str = "") -> Statement:
+def _delete(target: MySQLTable, row: Mapping[str, str | None], *, counted: bool, limit: str = "") -> Statement:
     words = _Words(target)
     return Statement(f"DELETE FROM {_place(target)} WHERE {words.equal(row)}{limit}", words.values, counted=counted)
 
 
-def _rename(target: SlaveTable, old: Mapping[str, str | None], new: Mapping[str, str | None]) -> Statement:
+def _rename(target: MySQLTable, old: Mapping[str, str | None], new: Mapping[str, str | None]) -> Statement:
     """Gives the row with the old key the new one, if that is free."""
     words = _Words(target)
     taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_place(target)}) AS other WHERE {words.equal(new)})"
@@ -195,11 +194,11 @@ def _rename(target: SlaveTable, old: Mapping[str, str | None], new: Mapping[str,
     return Statement(text, words.values)
 
 
-def _place(target: SlaveTable) -> str:
+def _place(target: MySQLTable) -> str:
     """The table's quoted name in a statement with parameters."""
     return target.place.replace("%", "%%")
 
 
-def _texts(target: SlaveTable, names: Sequence[str]) -> str:
+def _texts(target: MySQLTable, names: Sequence[str]) -> str:
     """The columns' texts in a statement with parameters."""
     return ", ".join(target.column(name).text("t").replace("%", "%%") for name in names)

@@ -1,29 +1,64 @@
-"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md."""
+"""Rows of a MySQL or MariaDB slave: the order of keys, digests, parts that a person names, queries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
-from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
+from sluice import sql_files
+from sluice.database.digests import Compared, ComparedTable, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import NotAMaster
+from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
+from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.common import digests as common
+from sluice.vendors.common.catalog import Catalog
 from sluice.vendors.common.digests import DIGITS, SHOWN, in_blocks
-from sluice.vendors.mysql import names
-from sluice.vendors.mysql.column_texts import ColumnTexts
+from sluice.vendors.common.digests import Digest as PlainDigest
+from sluice.vendors.common.digests import Digester as PlainDigester
+from sluice.vendors.common.key_order import KeyOrder
+from sluice.vendors.common.queries import PlainQueries
+from sluice.vendors.common.row_selection import PlainSelection
+from sluice.vendors.common.rows import PlainRows
+from sluice.vendors.mysql import catalog
+from sluice.vendors.mysql.catalog import place
+from sluice.vendors.mysql.column_types import ColumnTexts
 from sluice.vendors.mysql.connection import native
+
+_ALIKE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime", "timestamp"})
+"""Types whose values every database orders alike. A UUID of MariaDB is not among them, nor is a text."""
+
+
+class MySQLKeyOrder(KeyOrder):
+    @cached_property
+    def columns(self) -> tuple[ColumnTexts, ...]:
+        return tuple(ColumnTexts(column.name, column.type) for column in self.shape.key)
+
+    @property
+    def same_everywhere(self) -> bool:
+        return all(column.base in _ALIKE for column in self.columns)
+
+    @property
+    def source(self) -> str:
+        return place(self.shape.table)
+
+    def one_after(self, rows: int) -> str:
+        return f"LIMIT 1 OFFSET {rows}"
+
+    def first_row(self, connection: Session, query: str) -> tuple[str | None, ...] | None:
+        return native(connection).run(query).fetchone()
+
 
 WHOLE = frozenset({"smallint", "int", "bigint"})
 
 
-class Digest(common.Digest):
+class MySQLDigest(PlainDigest):
     # Texts of the statements
 
     @property
     def source(self) -> str:
-        return f"{names.place(self.shape.table)} t"
+        return f"{place(self.shape.table)} t"
 
     def own(self, name: str) -> ColumnTexts:
         return ColumnTexts(name, self.shape.column(name).type)
@@ -130,9 +165,7 @@ class Digest(common.Digest):
         return [tuple(row) for row in result]
 
 
-class Digester(common.Digester):
-    """See the protocol."""
-
+class MySQLDigester(PlainDigester):
     def table(
         self,
         shape: TableShape,
@@ -143,11 +176,11 @@ class Digester(common.Digester):
         classes: int = 1,
     ) -> TableDigest:
         assert method is Method.CANONICAL, method
-        return Digest(shape, columns, key, bounds, classes)
+        return MySQLDigest(shape, columns, key, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
         """Holds the table's definition: a transaction keeps the definition of a table that it has read."""
-        native(connection).run(f"SELECT 1 FROM {names.place(table.table)} LIMIT 0")
+        native(connection).run(f"SELECT 1 FROM {place(table.table)} LIMIT 0")
 
     def ranged(self, type_name: str) -> bool:
         return ColumnTexts("", type_name).base in WHOLE
@@ -160,3 +193,86 @@ class Digester(common.Digester):
 def _number(text: str, first: int) -> str:
     """The number in some digits of the MD5 of a text, from the `first` on."""
     return f"CAST(CONV(SUBSTRING(MD5({text}), {first}, {DIGITS}), 16, 10) AS SIGNED)"
+
+
+class MySQLRows(PlainRows):
+    """Tables and rows of a slave."""
+
+    catalog: Catalog = catalog
+
+    def tables(self, connection: Session) -> list[TableName]:
+        """Every table of the connection's database, Sluice's own too."""
+        session = native(connection)
+        statement = sql_files.render(
+            "mysql", "relations", names="table_schema = %(here)s AND table_type = 'BASE TABLE'"
+        )
+        rows = session.read_schema(statement, {"here": session.info.database}).fetchall()
+        return sorted(catalog.table_of(session, database, name) for database, name, _ in rows)
+
+    def estimates(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+        session = native(connection)
+        if not tables:
+            return {}
+        condition, values = catalog.among(session, tables)
+        rows = session.read_schema(sql_files.render("mysql", "estimates", tables=condition), values).fetchall()
+        return {
+            catalog.table_of(session, database, name): Estimate(None if count is None else int(count), int(size))
+            for database, name, count, size in rows
+        }
+
+    def key_order(self, connection: Session, shape: TableShape) -> MySQLKeyOrder:
+        return MySQLKeyOrder(shape)
+
+    def place_of(self, connection: Session) -> str:
+        return native(connection).place
+
+    def begin_reading(self, connection: Session) -> None:
+        session = native(connection)
+        session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def checkpoints(self, connection: Session) -> list[str]:
+        session = native(connection)
+        found = session.read_schema(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
+        return [name for (name,) in found]
+
+    def table_digest(self, shape: TableShape, of: ComparedTable) -> TableDigest:
+        return MySQLDigest(shape, of.columns, of.key)
+
+    def counts(self, connection: Session, shape: TableShape, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
+        own = [ColumnTexts(column.name, shape.column(column.name).type) for column in of.columns]
+        match = " AND ".join(
+            f"t.{column.quoted} <=> {column.value(f'%(v{number})s')}" for number, column in enumerate(own)
+        )
+        query = f"SELECT COUNT(*) FROM {place(of.table)} t WHERE {match}"
+        counts = []
+        for row in rows:
+            values = {f"v{number}": text for number, text in enumerate(row)}
+            (count,) = native(connection).run(query, values).fetchone() or (0,)
+            counts.append(int(count))
+        return counts
+
+
+class MySQLSelection(PlainSelection):
+    """Which rows match the master says, whose rows come; here those are looked for that the master has not."""
+
+    checking = "EXPLAIN SELECT 1 FROM {source} WHERE ({where})"
+
+    def run(self, connection: Session, query: str) -> Iterable[Sequence[str | None]]:
+        return native(connection).run(query)
+
+    def shown(self, error: StatementFailed) -> str:
+        return f"error {error.code}"
+
+
+class MySQLQueries(PlainQueries):
+    begins = ("SELECT", "WITH", "VALUES", "TABLE")
+
+    def rows(self, connection: Session, statement: str, most: int) -> Iterable[tuple[object, ...]]:
+        session = native(connection)
+        session.run(f"SET sql_select_limit = {most}")
+        session.run("START TRANSACTION READ ONLY")
+        try:
+            return session.run(statement).fetchall()
+        finally:
+            session.run("ROLLBACK")

@@ -1,0 +1,97 @@
+"""Tables and rows of a server that shares no snapshots, over canonical texts."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+from sluice.database import digests
+from sluice.database.digests import ComparedTable, TableDigest, Texts
+from sluice.database.rows import Rows, SnapshotGone, TableChanged
+from sluice.database.session import Session
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import Catalog
+
+_COLUMNS = "slave, epoch, position, target, slice_key, changes, tables"
+
+
+class PlainRows(Rows, ABC):
+    """Of `sluice.database.rows.Rows` what vendors share."""
+
+    catalog: Catalog
+    shared_snapshots = False
+
+    # What a vendor says otherwise
+
+    @abstractmethod
+    def place_of(self, connection: Session) -> str:
+        """The server's name, for messages."""
+
+    @abstractmethod
+    def begin_reading(self, connection: Session) -> None:
+        """Begins a transaction that sees one moment, and only reads."""
+
+    @abstractmethod
+    def checkpoints(self, connection: Session) -> list[str]:
+        """The names of the tables CHECKPOINT, sorted."""
+
+    @abstractmethod
+    def table_digest(self, shape: TableShape, of: ComparedTable) -> TableDigest:
+        """Raises `KeyError` for a column that is not there."""
+
+    @abstractmethod
+    def counts(self, connection: Session, shape: TableShape, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
+        """How many rows of the table have each of these texts. Raises `KeyError` for a column that is not there."""
+
+    # What all do alike
+
+    def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+        return self.catalog.shapes(connection, tables)
+
+    def shape(self, connection: Session, table: TableName) -> TableShape | None:
+        return self.shapes(connection, [table]).get(table)
+
+    def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
+        """With `exported` it must be a moment at which CHECKPOINT says the same."""
+        self.begin_reading(connection)
+        if exported is not None and self.export_snapshot(connection) != exported:
+            place = self.place_of(connection)
+            raise SnapshotGone(f"{place}: the apply went on before the snapshot was taken over")
+
+    def export_snapshot(self, connection: Session) -> str:
+        """A digest of CHECKPOINT: the server shows the same rows to each transaction that begins while this digest does
+        not change."""
+        tables = [
+            [name, sorted(map(str, connection.execute(f'SELECT {_COLUMNS} FROM "{name}"'.encode())))]
+            for name in self.checkpoints(connection)
+        ]
+        return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
+
+    def rows_under(
+        self, connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
+    ) -> list[Texts | None]:
+        """For each of `keys`, the row with exactly these texts, None without one; `alike`: with an equal key."""
+        present = self.shape(connection, of.table)
+        if present is None or {column.name for column in present.key} != set(of.key):
+            raise TableChanged(self.place_of(connection), of.table)
+        wanted = [tuple(text or "" for text in texts) for texts in keys]
+        try:
+            rows = self.table_digest(present, of).rows_of_keys(connection, wanted)
+        except KeyError as error:
+            raise TableChanged(self.place_of(connection), of.table) from error
+        return digests.rows_under(rows, of, alike=alike)
+
+    def copies(self, connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
+        """How often a table without a key has each of these rows."""
+        present = self.shape(connection, of.table)
+        if present is None:
+            raise TableChanged(self.place_of(connection), of.table)
+        try:
+            return self.counts(connection, present, of, rows)
+        except KeyError as error:
+            raise TableChanged(self.place_of(connection), of.table) from error
+
+    def whole(self, connection: Session, table: TableName) -> bool:
+        """A table that was altered or emptied since is an error of the statement that reads it."""
+        return True
