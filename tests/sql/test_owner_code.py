@@ -10,11 +10,12 @@ from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.postgres import digester, row_selection, row_source, sessions
+from sluice.vendors.postgres import digester, row_selection, sessions
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.owner_code import OwnerCode
 from sluice.vendors.postgres.source.queue import PostgresQueue
+from sluice.vendors.postgres.vendor import POSTGRES
 from tests.sql.intruder import RUNS_TEXT, Intruder, intruding
 from tests.sql.master import wanted
 
@@ -195,22 +196,22 @@ def test_a_table_that_may_not_be_captured_is_told_and_the_others_are_captured(
 
 def _block(session: PostgresSession, shape: TableShape) -> None:
     with PostgresQueue(session, Prefix("DEMO_"), "sluice").reading(shape) as block:
-        session.execute(row_source.key_order(session, block.shape).select(shape.columns, None, None).encode())
+        session.execute(POSTGRES.rows.key_order(session, block.shape).select(shape.columns, None, None).encode())
 
 
 def _digest(session: PostgresSession, shape: TableShape) -> None:
-    row_source.begin_snapshot(session)
+    POSTGRES.rows.begin_snapshot(session)
     digester.hold(session, shape)
-    session.execute(f"SELECT count(*) FROM {row_source.key_order(session, shape).source}".encode())
+    session.execute(f"SELECT count(*) FROM {POSTGRES.rows.key_order(session, shape).source}".encode())
     session.execute("COMMIT")
 
 
 def _condition(session: PostgresSession, shape: TableShape) -> None:
-    row_selection.check(session, row_source.key_order(session, shape), "n > 0", "here")
+    row_selection.check(session, POSTGRES.rows.key_order(session, shape), "n > 0", "here")
 
 
 def _bound(session: PostgresSession, shape: TableShape) -> None:
-    row_source.key_order(session, shape).next_bound(session, ("0",), None, 1)
+    POSTGRES.rows.key_order(session, shape).next_bound(session, ("0",), None, 1)
 
 
 def _places(session: PostgresSession, shape: TableShape) -> None:
@@ -262,13 +263,13 @@ def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
         )
         intruder.master.register(MINE)
         with _reader(intruder, trusts_owners=False) as session, _reader(intruder, trusts_owners=True) as trusting:
-            shape = row_source.shape(session, MINE)
+            shape = POSTGRES.rows.shape(session, MINE)
             assert shape is not None
             for read in READERS:
                 read(session, shape)
             exporter = intruder.master.session()
-            row_source.begin_snapshot(exporter)  # type: ignore[arg-type]
-            exported = row_source.export_snapshot(exporter)  # type: ignore[arg-type]
+            POSTGRES.rows.begin_snapshot(exporter)  # type: ignore[arg-type]
+            exported = POSTGRES.rows.export_snapshot(exporter)  # type: ignore[arg-type]
             intruder.run(call)
             intruder.heard.clear()
             for read in READERS:
@@ -277,7 +278,7 @@ def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
                 session.execute("ROLLBACK")
             with (
                 pytest.raises(OwnerCode),
-                row_source.reading_exported(session, shape, exported, None),  # type: ignore[arg-type]
+                POSTGRES.rows.reading_exported(session, shape, exported, None),  # type: ignore[arg-type]
             ):
                 raise AssertionError("a snapshot that is older than the index hides it, and planning runs the function")
             exporter.close()

@@ -66,7 +66,7 @@ def test_locks_that_anybody_may_take_stop_no_load_and_no_apply(
             load_ownership.claim_in_turn(loader, P, "dr1")
         with job.transaction():
             load_ownership.no_claims(job, P, "dr1")
-        with sessions.named_lock(loader, "sluice ddl DEMO_ dr1"):
+        with session_locks.named_lock(loader, "sluice ddl DEMO_ dr1"):
             # What it saw in pg_locks, once that is free again.
             seen = mischief.execute(
                 "SELECT classid::bigint::bit(32)::int, objid::bigint::bit(32)::int FROM pg_locks "
@@ -80,7 +80,7 @@ def test_locks_that_anybody_may_take_stop_no_load_and_no_apply(
         with loader.transaction():
             assert not load_ownership.claiming(loader, P, "dr1", "j")
         load_ownership.lock(loader, P, "dr1")
-        with sessions.named_lock(loader, "sluice ddl DEMO_ dr1"):
+        with session_locks.named_lock(loader, "sluice ddl DEMO_ dr1"):
             pass
 
 

@@ -16,10 +16,10 @@ from sluice.database.following import OfMaster, by_place
 from sluice.load import steps
 from sluice.model.defined import Place
 from sluice.model.names import TableName
-from sluice.vendors.postgres import schemas
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.target import following
+from sluice.vendors.postgres.vendor import POSTGRES
 from sluice.verify import definition_gaps
 from tests.rig.applying import Applying
 from tests.rig.rig import MakePair, Rig
@@ -84,7 +84,7 @@ CHANGES: dict[str, tuple[list[str], str, str]] = {
 def defined(rig: Rig) -> list[dict[Place, str | None]]:
     """The definitions of master and slave beyond columns."""
     tables = [TableName("public", "t"), TableName("public", "Parent; --")]
-    of_master = OfMaster.read(schemas, rig.master, tables, tables).made_from
+    of_master = OfMaster.read(POSTGRES.schemas, rig.master, tables, tables).made_from
     return [{one.place: one.definition for one in of_master}, by_place(following.present(rig.slave, tables))]
 
 
@@ -315,7 +315,7 @@ def migrated(pair: Rig) -> None:
 
 
 def of_books(pair: Rig) -> list[set[Place]]:
-    of_master = OfMaster.read(schemas, pair.master, BOOKS, BOOKS).made_from
+    of_master = OfMaster.read(POSTGRES.schemas, pair.master, BOOKS, BOOKS).made_from
     return [{one.place for one in of_master}, set(by_place(following.present(pair.slave, BOOKS)))]
 
 

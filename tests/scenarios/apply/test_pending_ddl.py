@@ -89,7 +89,7 @@ def strikes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def ddl_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.vendors.postgres.target.apply_target.transactional_ddl", False)
+    monkeypatch.setattr("sluice.vendors.postgres.target.apply_target.PostgresApplyTarget.transactional_ddl", False)
 
 
 def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: int = 20, **options: object) -> Rig:

@@ -8,7 +8,7 @@ from sluice.configuration.options import ReplicateOptions
 from sluice.control.definitions import DefinitionStore
 from sluice.model.names import TableName
 from sluice.model.views import replicated
-from sluice.vendors.postgres import schemas
+from sluice.vendors.postgres.vendor import POSTGRES
 from tests.rig.rig import Rig
 
 TABLES = """
@@ -34,8 +34,8 @@ ANEW = f"DROP VIEW public.base CASCADE; ALTER TABLE public.t ALTER n TYPE bigint
 def views(rig: Rig) -> tuple[dict[TableName, str], dict[TableName, str]]:
     """The master's views that can follow, and those that the slave has from it."""
     prefix, table = rig.replication.prefix, TableName("public", "t")
-    of_master = replicated(schemas.views(rig.master, prefix), [table])
-    of_slave = schemas.views(rig.slave, prefix)
+    of_master = replicated(POSTGRES.schemas.views(rig.master, prefix), [table])
+    of_slave = POSTGRES.schemas.views(rig.slave, prefix)
     own = ("calls", "own")
     return (
         {view.name: view.definition for view in of_master if view.name.name not in own},
@@ -44,7 +44,7 @@ def views(rig: Rig) -> tuple[dict[TableName, str], dict[TableName, str]]:
 
 
 def numbers(rig: Rig) -> list[object]:
-    return [schemas.free_sequences(one, rig.replication.prefix, ["public"]) for one in (rig.master, rig.slave)]
+    return [POSTGRES.schemas.free_sequences(one, rig.replication.prefix, ["public"]) for one in (rig.master, rig.slave)]
 
 
 def same(rig: Rig) -> bool:

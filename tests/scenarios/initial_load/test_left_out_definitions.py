@@ -14,10 +14,11 @@ from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.preflight import checks
-from sluice.vendors.postgres import catalog, schemas
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.vendors.postgres.target import following
+from sluice.vendors.postgres.vendor import POSTGRES
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.waiting import until
@@ -186,7 +187,7 @@ def part(pair: Rig) -> Update:
 def defined(pair: Rig) -> list[dict[Place, str | None]]:
     """The definitions of master and slave beyond columns."""
     tables = [THINGS, READY, PARENTS]
-    of_master = OfMaster.read(schemas, pair.master, tables, tables).made_from
+    of_master = OfMaster.read(POSTGRES.schemas, pair.master, tables, tables).made_from
     return [{one.place: one.definition for one in of_master}, by_place(following.present(pair.slave, tables))]
 
 

@@ -24,7 +24,8 @@ from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import snapshot
 from sluice.vendors.postgres.source.queue import PostgresQueue
-from sluice.vendors.postgres.target import load_ownership, load_target
+from sluice.vendors.postgres.target import load_ownership
+from sluice.vendors.postgres.vendor import POSTGRES
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_load.killable import begun_or_ended, killable
@@ -132,7 +133,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Rig, monkeypatch: py
             assert go_on.wait(60)
         return real(*args, **options)
 
-    monkeypatch.setattr(load_target, "write", slow)
+    monkeypatch.setattr(POSTGRES.load_target, "write", slow)
     monkeypatch.setattr(load_ownership, "end_sessions", lambda *_: 0)
     dead = LoadJob(update)
     dead.__enter__()

@@ -20,6 +20,9 @@ SECONDS = 5.0
 """How long a lock is waited for."""
 PAUSE_SECONDS = 0.05
 
+SEE_LOCKS = "see pg_stat_activity and pg_locks"
+"""Where a person sees which sessions have locks."""
+
 
 def take(connection: Session, name: str) -> bool:
     """Takes the lock for the session, beyond its transactions, if no other session has it; whether it did."""

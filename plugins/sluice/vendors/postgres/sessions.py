@@ -1,23 +1,10 @@
 """Sessions on PostgreSQL for services (`sluice.database.session.Sessions`)."""
 
-# ruff: noqa: F401 (what is imported here is offered)
-
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.connection import PostgresSession, end_with_client
-from sluice.vendors.postgres.session_locks import named_lock
-from sluice.vendors.postgres.session_settings import (
-    allow_silence,
-    be_durable,
-    begin_applying,
-    limit_lock_waits,
-    may_silence,
-    origin,
-)
-from sluice.vendors.postgres.watchdog import begin_reading, cut, end_when_idle, interrupt, waiters
-
-SEE_LOCKS = "see pg_stat_activity and pg_locks"
+from sluice.vendors.postgres.connection import PostgresSession
+from sluice.vendors.postgres.session_settings import origin
 
 
 def connect(

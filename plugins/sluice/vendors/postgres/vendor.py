@@ -1,28 +1,167 @@
-"""PostgreSQL as services see it: which module is which part. mypy checks each against its protocol."""
+"""PostgreSQL: which function is which part of a master, and of a slave."""
 
 from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ReaderClass
+from sluice.database.failover import FailoverSupport
+from sluice.database.load import LoadTarget
+from sluice.database.preflight import MasterPreflight
 from sluice.database.row_images import RowImageCodec
+from sluice.database.rows import MasterRows, RowFormat
+from sluice.database.schema import MasterSchemas
+from sluice.database.session import Sessions
 from sluice.database.vendor import Master
 from sluice.vendors.postgres import (
     accounts,
+    catalog,
     column_types,
+    comments,
+    connection,
     digester,
-    failover_support,
-    preflight,
+    domains,
+    estimates,
+    failover,
+    fetch_rows,
+    key_order,
+    lacks,
     queries,
+    row_copy,
     row_selection,
-    row_source,
-    schemas,
+    sequences,
+    session_locks,
+    session_settings,
     sessions,
+    special_values,
+    types,
+    views,
+    watchdog,
 )
+from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import server_load
+from sluice.vendors.postgres.source import lacks_master, server_load, snapshot, write_guard
 from sluice.vendors.postgres.source.broadcasts import PostgresBroadcasts
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.resources import PostgresCapture
-from sluice.vendors.postgres.target import following, load_ownership, load_target
+from sluice.vendors.postgres.target import constraints, following, lacks_slave, load_ownership, not_null
+from sluice.vendors.postgres.target import tables as table_definitions
 from sluice.vendors.postgres.target.control_tables import PostgresTables
+
+
+class PostgresSessions(Sessions):
+    """Sessions of services."""
+
+    SEE_LOCKS = session_locks.SEE_LOCKS
+    connect = staticmethod(sessions.connect)
+    named_lock = staticmethod(session_locks.named_lock)
+    end_with_client = staticmethod(connection.end_with_client)
+    begin_applying = staticmethod(session_settings.begin_applying)
+    may_silence = staticmethod(session_settings.may_silence)
+    allow_silence = staticmethod(session_settings.allow_silence)
+    limit_lock_waits = staticmethod(session_settings.limit_lock_waits)
+    be_durable = staticmethod(session_settings.be_durable)
+    begin_reading = staticmethod(watchdog.begin_reading)
+    end_when_idle = staticmethod(watchdog.end_when_idle)
+    waiters = staticmethod(watchdog.waiters)
+    interrupt = staticmethod(watchdog.interrupt)
+    cut = staticmethod(watchdog.cut)
+
+
+class PostgresRows(MasterRows):
+    """Tables, keys and snapshots."""
+
+    formats = frozenset(RowFormat)
+    shared_snapshots = True
+    stream = RowStream
+    shape = staticmethod(catalog.shape)
+    shapes = staticmethod(catalog.shapes)
+    tables = staticmethod(catalog.tables)
+    estimates = staticmethod(estimates.read)
+    key_order = staticmethod(key_order.key_order)
+    begin_snapshot = staticmethod(snapshot.begin)
+    export_snapshot = staticmethod(snapshot.export)
+    reading_exported = staticmethod(snapshot.reading_exported)
+    whole = staticmethod(snapshot.whole)
+    rows_under = staticmethod(fetch_rows.rows)
+    copies = staticmethod(fetch_rows.copies)
+    special = staticmethod(special_values.example)
+
+
+class PostgresSchemas(MasterSchemas):
+    """Definitions of tables."""
+
+    tables = staticmethod(table_definitions.define)
+    locked = staticmethod(catalog.locked)
+    collations = staticmethod(types.collations)
+    types = staticmethod(types.needed)
+    indexes = staticmethod(constraints.indexes)
+    lacking = staticmethod(constraints.lacking)
+    surplus = staticmethod(constraints.surplus)
+    constraints = staticmethod(constraints.constraints)
+    free_sequences = staticmethod(sequences.free)
+    sequences = staticmethod(sequences.read)
+    comments = staticmethod(comments.read)
+    views = staticmethod(views.read)
+    domain_checks = staticmethod(domains.checks)
+    domain_checks_lacking = staticmethod(domains.lacking)
+
+
+class PostgresPreflight(MasterPreflight):
+    """What a server or an account on it lacks."""
+
+    of_refusal = staticmethod(lacks.of_refusal)
+    of_master = staticmethod(lacks_master.find)
+    sequences_of_master = staticmethod(lacks_master.of_sequences)
+    wanted = staticmethod(lacks_slave.wanted)
+    of_slave = staticmethod(lacks_slave.find)
+    sequences_of_slave = staticmethod(lacks_slave.of_sequences)
+
+
+class PostgresLoadTarget(LoadTarget):
+    """A slave that is loaded."""
+
+    refusals = staticmethod(table_definitions.refusals)
+    not_tables = staticmethod(table_definitions.not_tables)
+    lacking_privileges = staticmethod(table_definitions.lacking_privileges)
+    foreign_keys = staticmethod(table_definitions.foreign_keys)
+    with_unique_values = staticmethod(table_definitions.with_unique_values)
+    type_differences = staticmethod(types.differences)
+    type_extensions = staticmethod(types.extensions_of_enums)
+    collations_lacking = staticmethod(types.collations_lacking)
+    create_types = staticmethod(types.create)
+    extend_types = staticmethod(types.extend_enums)
+    create_table = staticmethod(table_definitions.create)
+    create_scratch = staticmethod(table_definitions.create_scratch)
+    drop_table = staticmethod(table_definitions.drop)
+    strip = staticmethod(constraints.strip)
+    empty = staticmethod(table_definitions.empty)
+    formats = staticmethod(row_copy.formats)
+    write = staticmethod(row_copy.write)
+    clear = staticmethod(row_copy.clear)
+    delete = staticmethod(row_selection.delete)
+    analyze = staticmethod(table_definitions.analyze)
+    complete_indexes = staticmethod(constraints.complete_indexes)
+    complete_constraints = staticmethod(constraints.complete_constraints)
+    complete_columns = staticmethod(not_null.complete_columns)
+    advance_sequences = staticmethod(sequences.advance)
+
+
+class PostgresFailover(FailoverSupport):
+    """What a failover needs of a database."""
+
+    PAST_TRIGGERS = "as a session with session_replication_role = replica does"
+    FailoverStore = failover.FailoverStore
+    Guard = write_guard.Guard
+    definitions = staticmethod(failover.definitions)
+    sequence_values = staticmethod(failover.sequence_values)
+    server_time = staticmethod(failover.server_time)
+    sheet = staticmethod(failover.sheet)
+    sessions_of = staticmethod(failover.sessions_of)
+    rights_lacking = staticmethod(failover.rights_lacking)
+    make = staticmethod(failover.make)
+    undo = staticmethod(failover.undo)
+    set_sequence = staticmethod(failover.set_sequence)
+    changed_since = staticmethod(failover.changed_since)
+    follow = staticmethod(failover.follow)
+    validate_constraints = staticmethod(failover.validate_constraints)
 
 
 class Postgres(Master):
@@ -31,7 +170,7 @@ class Postgres(Master):
     position = staticmethod(SnapshotPosition.parse)
     located = staticmethod(accounts.located)
     own_tables = PostgresTables
-    sessions = sessions
+    sessions = PostgresSessions()
     queue = PostgresQueue
     capture = PostgresCapture
     broadcasts = PostgresBroadcasts
@@ -40,12 +179,12 @@ class Postgres(Master):
     following = following
     queries = queries
     digests = digester
-    rows = row_source
-    schemas = schemas
+    rows = PostgresRows()
+    schemas = PostgresSchemas()
     selection = row_selection
-    load_target = load_target
-    preflight = preflight
-    failover = failover_support
+    load_target = PostgresLoadTarget()
+    preflight = PostgresPreflight()
+    failover = PostgresFailover()
     accounts = accounts
     contents = accounts
     server_load = server_load
@@ -64,9 +203,9 @@ class Postgres(Master):
 
     @property
     def applying(self) -> ApplyTarget:
-        from sluice.vendors.postgres.target import apply_target
+        from sluice.vendors.postgres.target.apply_target import APPLYING
 
-        return apply_target
+        return APPLYING
 
 
 POSTGRES = Postgres()

@@ -1,29 +1,21 @@
 """A PostgreSQL slave as a target of changes (`sluice.database.apply.ApplyTarget`)."""
 
-# ruff: noqa: F401 (what is imported here is offered)
-
 from collections.abc import Iterable, Sequence
 
-from sluice.database.apply import Staged
+from sluice.database.apply import ApplyTarget, Staged, Stager
 from sluice.database.column_types import ColumnTypes
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
-from sluice.vendors.postgres.foreign_keys import acting
-from sluice.vendors.postgres.target import merge, stage
+from sluice.vendors.postgres import foreign_keys
+from sluice.vendors.postgres.target import conflicts, merge, stage, tables
 from sluice.vendors.postgres.target.alter import Alterer
-from sluice.vendors.postgres.target.conflicts import at_commit
-from sluice.vendors.postgres.target.replay import PostgresRowStays as row_stays  # noqa: N813
-from sluice.vendors.postgres.target.replay import Replayer
+from sluice.vendors.postgres.target.replay import PostgresRowStays, Replayer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
-from sluice.vendors.postgres.target.stage import drop as drop_stages
-from sluice.vendors.postgres.target.tables import filled
-
-transactional_ddl = True
 
 
-class Merger(merge.Merger):
+class PostgresMerger(merge.Merger):
     """Merges, and makes the replayer and the alterer over the same session."""
 
     def replayer(self) -> Replayer:
@@ -33,7 +25,7 @@ class Merger(merge.Merger):
         return Alterer(self.connection, self.targets, trusted=trusted, of_master=of_master, lossy=lossy)
 
 
-class Stager:
+class PostgresStager(Stager):
     """Stages net changes over one session."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
@@ -46,3 +38,19 @@ class Stager:
     def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
         name = stage.stage_name(prefix, epoch, number)
         return stage.put(self.connection, changes, self._targets[changes.table], schema, name)
+
+
+class PostgresApplyTarget(ApplyTarget):
+    """A slave as a target of changes."""
+
+    transactional_ddl = True
+    Merger = PostgresMerger
+    Stager = PostgresStager
+    drop_stages = staticmethod(stage.drop)
+    at_commit = staticmethod(conflicts.at_commit)
+    row_stays = PostgresRowStays
+    acting = staticmethod(foreign_keys.acting)
+    filled = staticmethod(tables.filled)
+
+
+APPLYING = PostgresApplyTarget()
