@@ -20,8 +20,9 @@ from py4j.protocol import Py4JJavaError
 from devstack import machine
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.common.session import Result
 from sluice.vendors.oracle import errors
-from sluice.vendors.oracle.session import BIND, EmptyLob, OracleSession, Result, Value, literal
+from sluice.vendors.oracle.session import BIND, EmptyLob, OracleSession, Value, literal
 from sluice.vendors.oracle.sessions import OracleSessions
 from sluice.vendors.oracle.vendor import Oracle
 

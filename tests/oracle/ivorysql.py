@@ -23,8 +23,9 @@ from devstack.postgres import PostgresServer
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.common.session import Result
 from sluice.vendors.oracle import errors
-from sluice.vendors.oracle.session import CLAIM, EmptyLob, OracleSession, Result, Value
+from sluice.vendors.oracle.session import CLAIM, EmptyLob, OracleSession, Value
 from sluice.vendors.oracle.sessions import OracleSessions
 from sluice.vendors.oracle.vendor import Oracle
 

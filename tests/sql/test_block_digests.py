@@ -10,9 +10,9 @@ from sluice.database.digests import Method, compared
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.postgres import catalog, column_types, digest, digester
+from sluice.vendors.postgres import catalog, column_types, digest
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.digester import TableDigest
+from sluice.vendors.postgres.digester import PostgresDigester, TableDigest
 
 ROWS = 70_000
 BELIEVED = 500_000
@@ -44,7 +44,7 @@ def filled(connection: Any, keys: str, kind: str = "bigint") -> TableShape:
 
 def digested(shape: TableShape, bounds: Sequence[str] = ()) -> TableDigest:
     columns = compared(column_types, ((column.name, column.type) for column in shape.columns))
-    return digester.table(shape, columns, ("k",), Method.HASH, tuple(bounds))
+    return PostgresDigester().table(shape, columns, ("k",), Method.HASH, tuple(bounds))
 
 
 @pytest.mark.one_in(3)

@@ -8,9 +8,10 @@ from sluice.database.digests import Method, compared
 from sluice.model.connection import ConnectionInfo
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import TableName
-from sluice.vendors.postgres import catalog, column_types, digester
+from sluice.vendors.postgres import catalog, column_types
 from sluice.vendors.postgres.canonical import canonical
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.digester import PostgresDigester
 from tests.features import values_there
 from tests.scenarios.verify.values import PREPARE, TYPES, VECTOR, text
 
@@ -112,7 +113,7 @@ def test_keys_and_blocks_of_a_wide_table_come_from_canonical_texts(database: Cal
         shape = catalog.shape(connection, TableName("public", "w"))
         assert shape is not None
         columns = compared(column_types, ((column.name, column.type) for column in shape.columns))
-        digest = digester.table(shape, columns, ("k",), Method.CANONICAL, (), 8)
+        digest = PostgresDigester().table(shape, columns, ("k",), Method.CANONICAL, (), 8)
         blocks = {block: (rows, total) for block, rows, total in digest.of_blocks(connection, None)}
         assert set(blocks) == set(range(8)) and sum(rows for rows, _ in blocks.values()) == 500
         for block, (count, total) in blocks.items():

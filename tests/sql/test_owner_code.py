@@ -10,7 +10,7 @@ from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.postgres import digester, row_selection, sessions
+from sluice.vendors.postgres import row_selection, sessions
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.owner_code import OwnerCode
@@ -201,7 +201,7 @@ def _block(session: PostgresSession, shape: TableShape) -> None:
 
 def _digest(session: PostgresSession, shape: TableShape) -> None:
     POSTGRES.rows.begin_snapshot(session)
-    digester.hold(session, shape)
+    POSTGRES.digests.hold(session, shape)
     session.execute(f"SELECT count(*) FROM {POSTGRES.rows.key_order(session, shape).source}".encode())
     session.execute("COMMIT")
 

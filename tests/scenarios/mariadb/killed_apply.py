@@ -23,8 +23,9 @@ from sluice.coordination import redis_store
 from sluice.executor import ThreadExecutor
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
+from sluice.vendors.common.session import Result
 from sluice.vendors.mysql import connection, merge, sessions, tables, vendor
-from sluice.vendors.mysql.connection import MySQLSession, Result
+from sluice.vendors.mysql.connection import MySQLSession
 
 FORKED_WITH = (connection, vendor, merge, sessions, tables)
 """What an apply imports when it is needed: here before any is forked."""

@@ -359,10 +359,10 @@ def test_values_that_changed_rows_are_a_difference(rig: Callable[..., Rig]) -> N
 def test_md5_replaces_differing_server_hashes_and_the_report_says_so(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    from sluice.vendors.postgres import digester
+    from sluice.vendors.postgres.vendor import POSTGRES
 
-    true = digester.probe
-    monkeypatch.setattr(digester, "probe", lambda c, method: None if method is Method.HASH else true(c, method))
+    true = POSTGRES.digests.probe
+    monkeypatch.setattr(POSTGRES.digests, "probe", lambda c, method: None if method is Method.HASH else true(c, method))
     pair = rig(T + ";" + ODD)
     with pair.apply():
         pair.master.execute(FILL.format(rows=500))

@@ -15,10 +15,11 @@ from devstack.postgres_releases import NEWEST, RELEASES
 from sluice.database.digests import ROWS_A_BLOCK, Method, compared
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from sluice.vendors.postgres import column_types, digest, digester
+from sluice.vendors.postgres import column_types, digest
 from sluice.vendors.postgres.catalog import shape
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.digest import Digest
+from sluice.vendors.postgres.digester import PostgresDigester
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
 from tests.features import values_there
@@ -211,7 +212,7 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
             columns = compared(column_types, ((column.name, column.type) for column in made.columns))
             apart = len(values) - len(FOLDED.get(kind, ()) if method is Method.CANONICAL else ())
             for key in ((), ("id",)):
-                text_of_digest = digester.table(made, columns, key, method).row()
+                text_of_digest = PostgresDigester().table(made, columns, key, method).row()
                 found = connection.execute(f"SELECT count(DISTINCT {text_of_digest}) FROM {name} t".encode()).fetchone()
                 assert found == (apart,), (kind, key)
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Sequence
 
-from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, Texts
+from sluice.database.digests import Compared, Copies, DigestedRow, Digester, Method, Part, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.source.snapshot import lock as hold  # noqa: F401
-
-bounds, encoding, probe = digest.bounds, digest.encoding, digest.probe
+from sluice.vendors.postgres.source import snapshot
 
 
 class TableDigest(digest.Digest):
@@ -51,19 +49,25 @@ class CanonicalTableDigest(CanonicalDigest, TableDigest):
     """The same over canonical texts."""
 
 
-def table(
-    shape: TableShape,
-    columns: tuple[Compared, ...],
-    key: tuple[str, ...],
-    method: Method,
-    bounds: tuple[str, ...] = (),
-    classes: int = 1,
-) -> TableDigest:
-    """See `Digester`."""
-    made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
-    return made(shape, columns, key, method, bounds, classes)
+class PostgresDigester(Digester):
+    """Digests of tables, by a hash of the server or over canonical texts."""
 
+    bounds = staticmethod(digest.bounds)
+    encoding = staticmethod(digest.encoding)
+    probe = staticmethod(digest.probe)
+    hold = staticmethod(snapshot.lock)
 
-def ranged(type_name: str) -> bool:
-    """See `Digester`."""
-    return type_name in digest.RANGED
+    def table(
+        self,
+        shape: TableShape,
+        columns: tuple[Compared, ...],
+        key: tuple[str, ...],
+        method: Method,
+        bounds: tuple[str, ...] = (),
+        classes: int = 1,
+    ) -> TableDigest:
+        made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
+        return made(shape, columns, key, method, bounds, classes)
+
+    def ranged(self, type_name: str) -> bool:
+        return type_name in digest.RANGED

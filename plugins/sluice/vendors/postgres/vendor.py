@@ -16,7 +16,6 @@ from sluice.vendors.postgres import (
     column_types,
     comments,
     connection,
-    digester,
     domains,
     estimates,
     failover,
@@ -35,6 +34,7 @@ from sluice.vendors.postgres import (
     views,
     watchdog,
 )
+from sluice.vendors.postgres.digester import PostgresDigester
 from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import lacks_master, server_load, snapshot, write_guard
@@ -178,7 +178,7 @@ class Postgres(Master):
     load_locks = load_ownership
     following = following
     queries = queries
-    digests = digester
+    digests = PostgresDigester()
     rows = PostgresRows()
     schemas = PostgresSchemas()
     selection = row_selection
