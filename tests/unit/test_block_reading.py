@@ -41,7 +41,7 @@ class Rows:
 @pytest.fixture(autouse=True)
 def master(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_modes, "master_of", lambda _: SimpleNamespace(rows=Rows()))
-    monkeypatch.setattr(Update, "queue", lambda *_: Rows())
+    monkeypatch.setattr(UPDATE, "queue", lambda _: Rows(), raising=False)
 
 
 def read(block: Block) -> None:
