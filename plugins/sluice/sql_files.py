@@ -1,12 +1,14 @@
 """Statements in files under `include/sql/<vendor>/` and `include/sql/common/`, which can be run by hand.
 
-A file has `${name}` placeholders, which `render` replaces. A placeholder without a value and a value without a
-placeholder are mistakes of the caller and raise at once.
+A statement has a file of its own, or is a section of one, from the line `-- name: ` with its name to the next such
+line: `blocks_claim` is in `blocks_claim.sql` or in `blocks.sql`. It has `${name}` placeholders, which `render`
+replaces. A placeholder without a value and a value without a placeholder are mistakes of the caller and raise at once.
 """
 
 import os
 import re
 import zipimport
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from sluice import paths
 from sluice.errors import Terminal
 
 _DOLLAR_QUOTE = re.compile(r"\$[a-z]+\$")
+_SECTION = re.compile(r"^-- name: (\w+)$\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
@@ -47,18 +50,27 @@ def _archive() -> zipimport.zipimporter | None:
     return loader if isinstance(loader, zipimport.zipimporter) else None
 
 
-def _read(path: Path) -> tuple[str, frozenset[str]]:
-    """The statement without its header, and its placeholders."""
+@cache
+def statements(path: Path) -> Mapping[str, str]:
+    """The statements of a file by their names, without comment lines: its sections, or the whole file under its own
+    name; empty if there is no such file."""
     archive = _archive()
     try:
         if archive and path.is_relative_to(archive.archive):
             whole = archive.get_data(path.relative_to(archive.archive).as_posix()).decode()
         else:
             whole = path.read_text(encoding="utf-8")
-    except OSError as missing:
-        raise SqlFileMissing(path) from missing
-    text = "\n".join(line for line in whole.split("\n") if not line.startswith("--"))
-    return text, frozenset(_PLACEHOLDER.findall(text))
+    except OSError:
+        return {}
+    head, *sections = _SECTION.split(whole)
+    if not sections:
+        return {path.stem: _without_comments(head)}
+    texts = (_without_comments(text).strip("\n") + "\n" for text in sections[1::2])
+    return dict(zip(sections[::2], texts, strict=True))
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not line.startswith("--"))
 
 
 COMMON = "common"
@@ -68,23 +80,29 @@ MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
 
 @cache
 def _read_statement(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
-    """The vendor's own statement, else the common one. Cached, since applies need it in each window."""
-    try:
-        return _read(place / vendor / f"{name}.sql")
-    except SqlFileMissing as missing:
-        try:
-            return _read(place / COMMON / f"{name}.sql")
-        except SqlFileMissing:
-            raise missing from None
+    """The vendor's own statement, else the common one, and its placeholders. Cached, since applies need it in each
+    window. Raises `SqlFileMissing`."""
+    for folder_ in (vendor, COMMON):
+        for file in _files(name):
+            text = statements(place / folder_ / f"{file}.sql").get(name)
+            if text is not None:
+                return text, frozenset(_PLACEHOLDER.findall(text))
+    raise SqlFileMissing(place / vendor / f"{name}.sql")
+
+
+def _files(name: str) -> Iterator[str]:
+    """Where a statement may be: in the file of its name, or in one that its first words name."""
+    words = name.split("_")
+    return ("_".join(words[:count]) for count in range(len(words), 0, -1))
 
 
 def render(vendor: str, name: str, **placeholders: str) -> str:
-    """Text of `<vendor>/<name>.sql`, else of `common/<name>.sql`, with every `${placeholder}` replaced.
+    """Text of the vendor's statement `name`, else of the common one, with every `${placeholder}` replaced.
 
-    Values are inserted as they are: quote identifiers and literals before. Comment lines of the header are dropped, so
-    placeholders in them are not replaced. In a statement with parameters (`%(name)s`) a `%` in the schema's name is
-    doubled for the driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
-    value that the file does not use, except those of `MAY_GO_UNUSED`.
+    Values are inserted as they are: quote identifiers and literals before. Comment lines are dropped, so placeholders
+    in them are not replaced. In a statement with parameters (`%(name)s`) a `%` in the schema's name is doubled for the
+    driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a value that the
+    file does not use, except those of `MAY_GO_UNUSED`.
     """
     rendered = _rendered_once if sum(map(len, placeholders.values())) <= _CACHED_LENGTH else _rendered
     return rendered(folder(), vendor, name, tuple(placeholders.items()))
@@ -99,7 +117,7 @@ def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str
     values = dict(placeholders)
     unused = set(values) - used - MAY_GO_UNUSED
     if unused:
-        raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
+        raise ValueError(f"{vendor}/{name} has no placeholder {', '.join(sorted(unused))}")
     # A name may contain the tag that ends a text in dollar quotes.
     for tag in set(_DOLLAR_QUOTE.findall(text)):
         fresh = tag

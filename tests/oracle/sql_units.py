@@ -30,14 +30,18 @@ _INNER = re.compile(r"q'~(.*?)~'", re.DOTALL)
 
 
 def names() -> list[str]:
-    """The names of the files, without extension."""
-    return sorted(file.stem for file in (sql_files.folder() / FOLDER).glob("*.sql"))
+    """The names of all statements."""
+    return sorted(_statements())
+
+
+def _statements() -> dict[str, str]:
+    files = (sql_files.folder() / FOLDER).glob("*.sql")
+    return {name: text for file in files for name, text in sql_files.statements(file).items()}
 
 
 def text_of(name: str) -> str:
-    """The text of a file as the server gets it: without header comments, with placeholders replaced."""
-    lines = (sql_files.folder() / FOLDER / f"{name}.sql").read_text(encoding="ascii").split("\n")
-    text = "\n".join(line for line in lines if not line.startswith("--"))
+    """The text of a statement as the server gets it: without header comments, with placeholders replaced."""
+    text = _statements()[name]
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(f"${{{placeholder}}}", value)
     if "%(" not in text:

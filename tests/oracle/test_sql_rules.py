@@ -14,9 +14,17 @@ from sluice.vendors.oracle import catalog, preflight
 from sluice.vendors.oracle.source.server import Server
 from tests.oracle import server, sql_units
 
-FILES = {
-    name: (sql_files.folder() / "oracle" / f"{name}.sql").read_text(encoding="ascii") for name in sql_units.names()
-}
+
+def with_heads() -> Iterator[tuple[str, str]]:
+    """Each statement with its comments, and with those at the top of a file of several."""
+    for file in sorted((sql_files.folder() / "oracle").glob("*.sql")):
+        head, *sections = re.split(r"^-- name: (\w+)$\n", file.read_text(encoding="ascii"), flags=re.MULTILINE)
+        yield from zip(sections[::2], (head.strip() + "\n" + text for text in sections[1::2]), strict=True)
+        if not sections:
+            yield file.stem, head
+
+
+FILES = dict(with_heads())
 CODE = {name: re.sub(r"--.*", "", text) for name, text in FILES.items()}
 CREATED = re.compile(
     r"CREATE (?P<again>OR REPLACE )?(?:NONEDITIONABLE )?"

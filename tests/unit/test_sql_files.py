@@ -17,23 +17,44 @@ def test_a_statement_is_ascii_because_databases_of_other_encodings_read_it(file:
     assert [line for line in lines if not line.isascii()] == []
 
 
-def parameters(file: Path) -> set[str]:
+def parameters(statement: str) -> set[str]:
     """The parameters of the statement."""
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
-    return set(re.findall(r"%\((\w+)\)s", "\n".join(lines)))
+    return set(re.findall(r"%\((\w+)\)s", statement))
 
 
-COMMON = {file.name: file for file in FILES if file.parent.name == "common"}
+STATEMENTS = {(file.parent.name, name): text for file in FILES for name, text in sql_files.statements(file).items()}
+
+
+def test_a_statement_is_found_by_its_name_and_is_there_once() -> None:
+    assert len(STATEMENTS) == sum(len(sql_files.statements(file)) for file in FILES)
+    for (vendor, name), text in STATEMENTS.items():
+        assert sql_files._read_statement(sql_files.folder(), vendor, name)[0] == text
 
 
 @pytest.mark.parametrize(
-    "file",
-    [file for file in FILES if file.parent.name != "common" and file.name in COMMON],
-    ids=lambda file: f"{file.parent.name}-{file.stem}",
+    ("vendor", "name"), [place for place in STATEMENTS if place[0] != "common" and ("common", place[1]) in STATEMENTS]
 )
-def test_a_vendors_own_wording_of_a_common_statement_uses_all_that_it_is_given(file: Path) -> None:
+def test_a_vendors_own_wording_of_a_common_statement_uses_all_that_it_is_given(vendor: str, name: str) -> None:
     """A parameter that was added only to the common one would be lost on that vendor's slaves, without an error."""
-    assert parameters(file) == parameters(COMMON[file.name])
+    assert parameters(STATEMENTS[vendor, name]) == parameters(STATEMENTS["common", name])
+
+
+def test_the_head_of_a_statement_names_callers_that_exist() -> None:
+    library = Path(sql_files.__file__).parent.parent
+    called = {
+        module
+        for file in FILES
+        for line in re.findall(r"^-- Called by:.*$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        for module in re.findall(r"sluice(?:\.\w+)+", line)
+    }
+    assert called and not [each for each in called if not is_there(library, each)]
+
+
+def is_there(library: Path, name: str) -> bool:
+    """Whether it is a package, a module, or something in one."""
+    parts = name.split(".")
+    modules = (Path(library, *parts[:count]).with_suffix(".py") for count in range(2, len(parts) + 1))
+    return Path(library, *parts).is_dir() or any(module.is_file() for module in modules)
 
 
 def test_a_name_that_holds_the_end_of_a_text_in_dollar_quotes_stays_a_name() -> None:
@@ -48,10 +69,11 @@ def test_a_name_that_holds_the_end_of_a_text_in_dollar_quotes_stays_a_name() -> 
 def test_statements_with_long_lists_of_keys_are_not_kept() -> None:
     """A window's lists of keys never return: 512 of them would take gigabytes."""
     sql_files._rendered_once.cache_clear()
-    name = next(file.stem for file in FILES if file.parent.name == "postgres" and "${window}" in file.read_text())
-    text = dict.fromkeys(
-        re.findall(r"\$\{(\w+)\}", sql_files.folder().joinpath("postgres", f"{name}.sql").read_text()), "x"
+    found = (
+        (name, text) for (vendor, name), text in STATEMENTS.items() if vendor == "postgres" and "${window}" in text
     )
+    name, statement = next(found)
+    text = dict.fromkeys(re.findall(r"\$\{(\w+)\}", statement), "x")
     sql_files.render("postgres", name, **text)
     sql_files.render("postgres", name, **{**text, "window": "k" * 100_000})
     assert sql_files._rendered_once.cache_info().currsize == 1

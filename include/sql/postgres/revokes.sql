@@ -1,9 +1,11 @@
--- The statements that revoke every privilege of an account in this database, default privileges included, and what it
--- has on the whole server: memberships, BYPASSRLS.
--- Called by: ./sluice remove --revoke, which prints them and asks before it runs them.
--- Parameter: role text.
--- Result: one statement a row, without `;`. Objects that the account owns are left out.
+-- Taking privileges back. Each statement is a section with its name.
 -- Privileges: none.
+
+-- name: revokes
+-- The statements that revoke every privilege of an account in this database, default privileges included, and what it has
+--   on the whole server: memberships, BYPASSRLS.
+-- Called by: ./sluice remove --revoke, which prints them and asks before it runs them. Parameter: role text.
+-- Result: one statement a row, without `;`. Objects that the account owns are left out.
 -- Oldest version: PostgreSQL 14.
 WITH grantee AS (
     SELECT r.oid, format('%%I', r.rolname) AS name FROM pg_catalog.pg_roles r WHERE r.rolname = %(role)s
@@ -65,3 +67,15 @@ WITH grantee AS (
     WHERE EXISTS (SELECT FROM unnest(s.setconfig) AS c (setting) WHERE c.setting LIKE 'session\_replication\_role=%%')
 )
 SELECT s.statement FROM statements s ORDER BY s.place, s.object
+
+-- name: revokes_settings
+-- The statements that revoke the right of an account to change settings of the whole server.
+-- Called by: ./sluice remove --revoke, as revokes.sql. Parameter: role text.
+-- Result: one statement a row, without `;`.
+-- Oldest version: PostgreSQL 15.
+SELECT format('REVOKE %%s ON PARAMETER %%s FROM %%I', a.privilege_type, p.parname, r.rolname)
+FROM pg_catalog.pg_roles r
+CROSS JOIN pg_catalog.pg_parameter_acl p
+CROSS JOIN LATERAL pg_catalog.aclexplode(p.paracl) a
+WHERE r.rolname = %(role)s AND a.grantee = r.oid
+ORDER BY p.parname

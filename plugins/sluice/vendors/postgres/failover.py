@@ -303,7 +303,7 @@ def _right(kind: str, name: str, schema: str, account: Account, automatic: Seque
 
 
 def _owner(difference: Difference) -> str:
-    """The owner on the master; further lines tell of partitions, see failover_definitions.sql."""
+    """The owner on the master; further lines tell of partitions, see failover_definitions."""
     return difference.definition.text.partition("\n")[0]
 
 

@@ -1,7 +1,0 @@
--- The same until the transaction, or the savepoint, ends.
--- Called by: sluice.vendors.postgres.session_locks.
--- Parameters: name; number integer, drawn at random.
--- Result: one boolean.
--- Privileges: none.
--- Oldest version: PostgreSQL 13.
-SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('sluice ' || %(name)s), %(number)s::integer)
