@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the secrets of docker-compose.yaml in the folder $1: each file that is not there yet, for the user that reads it.
-# Nothing is overwritten: to renew a certificate, remove its .crt and .key, and run this again.
+# No content is overwritten: to renew a certificate, remove its .crt and .key, and run this again.
 # Called by: `docker compose run --rm secrets`, as root, with openssl in the image.
-# Users: 50000 Airflow and Spark, 999 PostgreSQL and Redis in their images, 0 the S3 server.
+# Users: 50000 Airflow and Spark, 999 PostgreSQL and Redis in their images, 1000 the S3 server.
 set -eu
 umask 077
 mkdir -p "$1"
@@ -12,7 +12,11 @@ made=0
 
 word() { openssl rand -hex 24; }
 make() { # OWNER MODE NAME CONTENT, without a newline at the end, which would be part of the secret
-    if [ -e "$3" ]; then return; fi
+    if [ -e "$3" ]; then
+        chmod "$2" "$3" # a person or an earlier release may have written it
+        chown "$1:0" "$3"
+        return
+    fi
     printf %s "$4" > .new
     chmod "$2" .new
     chown "$1:0" .new
@@ -20,7 +24,10 @@ make() { # OWNER MODE NAME CONTENT, without a newline at the end, which would be
     made=$((made + 1))
 }
 certify() { # OWNER NAME HOST
-    if [ -e "$2.crt" ] && [ -e "$2.key" ]; then return; fi
+    if [ -e "$2.crt" ] && [ -e "$2.key" ]; then
+        make "$1" 0400 "$2.key"
+        return
+    fi
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$3" -keyout .key -out .csr 2> /dev/null
     printf 'subjectAltName=DNS:%s' "$3" > .extension
     openssl x509 -req -in .csr -CA ca.crt -CAkey ca.key -set_serial "0x$(openssl rand -hex 16)" -days 825 -sha256 \
@@ -82,7 +89,7 @@ make 50000 0400 aws_credentials "[default]
 aws_access_key_id = $(openssl rand -hex 10)
 aws_secret_access_key = $(word)
 "
-make 0 0400 s3.json "{\"identities\": [{\"name\": \"sluice\", \"actions\": [\"Admin\", \"Read\", \"List\", \"Tagging\", \"Write\"],
+make 1000 0400 s3.json "{\"identities\": [{\"name\": \"sluice\", \"actions\": [\"Admin\", \"Read\", \"List\", \"Tagging\", \"Write\"],
   \"credentials\": [{\"accessKey\": \"$(sed -n 's/^aws_access_key_id = //p' aws_credentials)\",
     \"secretKey\": \"$(sed -n 's/^aws_secret_access_key = //p' aws_credentials)\"}]}]}
 "
@@ -96,7 +103,7 @@ if [ ! -e ca.crt ]; then
     rm -f .key .crt
 fi
 for name in master slave redis; do certify 999 "$name" "$name"; done
-certify 0 s3 s3
+certify 1000 s3 s3
 certify 50000 spark-connect spark-connect
 
 echo "$made files made, $(find . -maxdepth 1 -type f | wc -l) there. Next: docker compose up"

@@ -101,6 +101,12 @@ def test_everything_lasting_is_watched_and_restarted() -> None:
             assert service["healthcheck"]["test"], name
 
 
+def test_a_part_that_starts_slowly_does_not_end_up() -> None:
+    """`up` gives up where something is unhealthy, and what waits for it stays created."""
+    slow = [name for name, service in SERVICES.items() if "build" in service and name not in ONE_SHOT]
+    assert {SERVICES[name]["healthcheck"]["start_period"] for name in slow} == {"900s"}
+
+
 def test_a_service_waits_only_for_services_with_a_health_check() -> None:
     for name, service in SERVICES.items():
         for needed, how in service.get("depends_on", {}).items():
@@ -196,7 +202,9 @@ def test_every_secret_is_made_for_its_reader_and_never_twice(tmp_path: Path) -> 
     assert len({content for name, content in files.items() if "password" in name}) == 5
 
     (folder / "fernet_key").unlink()  # as from an earlier release, which did not need it
+    (folder / "connections.yaml").chmod(0o644)  # as a person writes it
     assert made_secrets(folder).returncode == 0
+    assert (folder / "connections.yaml").stat().st_mode & 0o777 == 0o400
     again = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert {name for name in files if again[name] != files[name]} == {"fernet_key"}
 
@@ -292,9 +300,9 @@ def test_no_part_has_rights_that_it_does_not_need() -> None:
             assert service["network_mode"] == "none"
             continue
         assert "user" not in service, name
-        # The images of PostgreSQL and Redis begin as root and become another user.
+        # The images of others begin as root and become another user.
         needed = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
-        official = name in ("metadata", "master", "slave", "redis")
+        official = name in ("metadata", "master", "slave", "redis", "s3")
         assert set(service.get("cap_add", [])) <= (needed if official else set()), name
 
 

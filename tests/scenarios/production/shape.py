@@ -21,7 +21,7 @@ STAND_INS = {
     "python:3.11-slim-bookworm": "python",
     "postgres:18": "postgres",
     "redis:8-alpine": "redis",
-    "chrislusf/seaweedfs:3.97": "s3",
+    "chrislusf/seaweedfs:4.48": "s3",
 }
 DEBIAN = "debian:bookworm-slim"
 ADDRESS = "http://127.0.0.1:8080"
