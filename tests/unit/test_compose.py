@@ -5,9 +5,12 @@ import json
 import os
 import re
 import shlex
+import socket
 import ssl
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -364,3 +367,61 @@ def test_launcher_and_watcher_of_jobs_share_their_records() -> None:
     for name in ("scheduler", "triggerer"):
         assert "sluice:/var/lib/sluice" in SERVICES[name]["volumes"]
         assert SERVICES[name]["environment"]["SLUICE_HOME"] == "/var/lib/sluice"
+
+
+class Answers(BaseHTTPRequestHandler):
+    """What Airflow's API says of its parts."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        parts = {
+            "scheduler": {"status": "healthy", "latest_scheduler_heartbeat": "2026-11-29"},
+            "triggerer": {"latest_triggerer_heartbeat": None, "status": None},
+            "dag_processor": {"status": "healthy", "latest_dag_processor_heartbeat": None},
+        }
+        body = json.dumps(parts).encode()
+        self.send_response(200 if self.path == "/health" else 503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("question", "well"),
+    [
+        ("/health", True),
+        ("/elsewhere", False),
+        ("/health dag_processor", True),
+        ("/health triggerer", False),
+        ("/health nobody", False),
+    ],
+)
+def test_a_part_is_healthy_only_where_it_says_so(question: str, well: bool) -> None:
+    server = HTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        port = str(server.server_port)
+        command = [ROOT / "include/docker/healthy", "127.0.0.1", port, *question.split()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == well, done
+        assert well or "HTTP/1.1" in done.stderr
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_does_not_answer_is_not_healthy() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        command = [ROOT / "include/docker/healthy", "127.0.0.1", str(taken.getsockname()[1]), "/health"]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+
+
+def test_health_checks_are_cheap() -> None:
+    """On a busy machine those that start a Python took the CPU that the parts needed to start."""
+    checks = {name: service["healthcheck"]["test"] for name, service in SERVICES.items() if "healthcheck" in service}
+    assert {name for name, check in checks.items() if "python" in check} == {"spark-connect"}
