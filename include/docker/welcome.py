@@ -19,10 +19,24 @@ from botocore.exceptions import ClientError
 API = "http://api-server:8080"
 PASSWORDS = Path("/var/lib/airflow/passwords.json")
 BUCKET = "sluice"
+RETRIES, PAUSE_SECONDS = 60, 5.0
 PREFIX, SLAVE = "SHOP_", "dr1"
 
 
 def call(path: str, body: Any = None, token: str = "") -> Any:
+    """What Airflow's API answers. One that is slow, or just started again, is asked again for some minutes: so each
+    request must mean the same the second time. Raises `HTTPError` where it refuses, `OSError` where it stays silent."""
+    for _ in range(RETRIES):
+        try:
+            return _ask(path, body, token)
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            time.sleep(PAUSE_SECONDS)
+    return _ask(path, body, token)
+
+
+def _ask(path: str, body: Any, token: str) -> Any:
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(API + path, data, headers), timeout=60) as answer:  # noqa: S310
@@ -47,12 +61,16 @@ def state(token: str) -> str:
 def load(token: str) -> bool:
     """Starts the first load once Airflow has read the file, and waits for its end."""
     say(f"Loading {SLAVE} of {PREFIX}: customers, orders, lines and others.")
-    runs, run = "/api/v2/dags/initial_update/dagRuns", ""
-    while not run:
+    runs, run = "/api/v2/dags/initial_update/dagRuns", f"welcome__{time.time_ns()}"
+    wanted = {"logical_date": None, "dag_run_id": run, "conf": {"prefix": PREFIX, "slave": SLAVE}}
+    while True:
         try:
-            run = call(runs, {"logical_date": None, "conf": {"prefix": PREFIX, "slave": SLAVE}}, token)["dag_run_id"]
-        except urllib.error.HTTPError as refused:  # the DAG, or its form, does not know the replication yet
-            if refused.code not in (400, 404, 422):
+            call(runs, wanted, token)
+            break
+        except urllib.error.HTTPError as refused:
+            if refused.code == 409:  # it was asked before, and the answer was lost
+                break
+            if refused.code not in (400, 404, 422):  # the DAG, or its form, does not know the replication yet
                 raise
             time.sleep(3)
     while (now := call(f"{runs}/{run}", token=token)["state"]) not in ("success", "failed"):
