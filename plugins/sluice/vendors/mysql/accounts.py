@@ -166,7 +166,6 @@ class MySQLPreflight(Preflight):
         return []
 
 
-"""Everybody may enter it."""
 ANYWHERE = "%"
 """The host from which a created account may connect."""
 
@@ -184,6 +183,7 @@ class MySQLAccounts(Accounts):
 
     ADMINISTRATOR = "root"
     MAINTENANCE = "information_schema"
+    """Everybody may enter it."""
     PASSWORD_VARIABLE = "MYSQL_PWD"  # noqa: S105
 
     def parse(self, url: str, user: str) -> ConnectionInfo:

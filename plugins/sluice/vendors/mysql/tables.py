@@ -163,26 +163,15 @@ def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[Ta
 
 
 _TRIED = "sluice_tried"
-
 _RENAME = "give the columns other names there, by columns: {NAME: {rename: OTHER}} of the table"
-
 _FEWER = "leave columns out by columns: {NAME: {exclude: true}} of the table"
-
 _REMEDIES = {
-    1059: _RENAME,
-    1060: _RENAME,
-    1166: _RENAME,
-    1300: _RENAME,
-    1117: _FEWER,
-    1118: _FEWER,
-    1005: _FEWER,
+    **dict.fromkeys((1059, 1060, 1166, 1300), _RENAME),
+    **dict.fromkeys((1117, 1118, 1005), _FEWER),
     1173: "give it a primary key on the master; or, as an administrator: SET GLOBAL innodb_force_primary_key = OFF",
 }
-
 _NONE_LEFT = "take the table out of the replication's tables"
-
 _OTHERWISE = f"change its columns by columns, or {_NONE_LEFT}"
-
 _DUPLICATE_COLUMN = 1060
 
 
