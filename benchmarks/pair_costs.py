@@ -58,6 +58,23 @@ class Look:
     requests: float | None
 
 
+def cpu(ids: Mapping[str, str], root: str = "/sys/fs/cgroup") -> dict[str, int]:
+    """Nanoseconds that the cgroup of each container has counted, of either version. Read from outside, which costs the
+    containers nothing. `ids` has the container of each service. Raises `SystemExit` where no cgroup is found."""
+    found = {}
+    for folder, _, files in os.walk(root):
+        service = next((one for one, ident in ids.items() if ident in Path(folder).name), None)
+        if service and "cpuacct.usage" in files:
+            found[service] = int(Path(folder, "cpuacct.usage").read_text())
+        elif service and "cpu.stat" in files:
+            name, value = Path(folder, "cpu.stat").read_text().split()[:2]
+            if name == "usage_usec":  # version 1 has another file of this name
+                found[service] = 1000 * int(value)
+    if lacking := ids.keys() - found.keys():
+        raise SystemExit(f"No cgroup here counts the CPU of {sorted(lacking)}: run this on the machine of the daemon.")
+    return found
+
+
 class Containers:
     """Those of the project in this folder."""
 
@@ -79,9 +96,9 @@ class Containers:
 
     def look(self, during: Callable[[], None]) -> Look:
         """What containers use while this is done."""
-        before, asked, began = self._cpu(), self._requests(), time.monotonic()
+        before, asked, began = cpu(self._ids), self._requests(), time.monotonic()
         during()
-        took, after, answered = time.monotonic() - began, self._cpu(), self._requests()
+        took, after, answered = time.monotonic() - began, cpu(self._ids), self._requests()
         cores = {name: (after[name] - before[name]) / took / 1e9 for name in before}
         return Look(cores, None if asked is None or answered is None else (answered - asked) / took)
 
@@ -89,23 +106,6 @@ class Containers:
         """GB of Spark's Python workers."""
         workers = [name for name in self._ids if name.startswith("spark-worker")]
         return sum(int(self.exec(name, "python", "-c", WORKERS)) for name in workers) / 1e6
-
-    def _cpu(self) -> dict[str, int]:
-        """Nanoseconds that the cgroup of each container counts, in either version; read from outside, which costs the
-        container nothing."""
-        found = {}
-        for folder, _, files in os.walk("/sys/fs/cgroup"):
-            if (service := next((one for one, ident in self._ids.items() if ident in Path(folder).name), "")) == "":
-                continue
-            if "cpuacct.usage" in files:
-                found[service] = int(Path(folder, "cpuacct.usage").read_text())
-            elif "cpu.stat" in files and (text := Path(folder, "cpu.stat").read_text()).startswith("usage_usec "):
-                found[service] = 1000 * int(text.split()[1])
-        if lacking := self._ids.keys() - found.keys():
-            raise SystemExit(
-                f"No cgroup here counts the CPU of {sorted(lacking)}: run this on the machine of the daemon."
-            )
-        return found
 
     def _requests(self) -> int | None:
         said = self.exec("scheduler", "sh", "-c", 'URL=$(cat /run/secrets/redis_url) python -c "$0"', REQUESTS)

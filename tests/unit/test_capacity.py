@@ -1,10 +1,13 @@
 """The arithmetic of `benchmarks.capacity` gives what was measured, and grows as it must."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.capacity import Costs, Shape, needs, turns
+from benchmarks.pair_costs import cpu
 
 COSTS = Costs()
 
@@ -39,3 +42,19 @@ def test_the_first_bound_comes_first() -> None:
     found = needs(Shape(500, 100_000, 10, 2), COSTS)
     assert [need.times for need in found] == sorted((need.times for need in found), reverse=True)
     assert all(len(need.moved_by) == 2 for need in found)
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        ({"cpuacct/docker/4f2a/cpuacct.usage": "5000000\n", "cpu/docker/4f2a/cpu.stat": "nr_periods 0\n"}, "version 1"),
+        ({"system.slice/docker-4f2a.scope/cpu.stat": "usage_usec 5000\nuser_usec 4000\n"}, "version 2"),
+    ],
+)
+def test_the_cpu_of_a_container_is_what_its_cgroup_counts(tmp_path: Path, files: dict[str, str], folder: str) -> None:
+    for name, text in files.items():
+        (tmp_path / folder / name).parent.mkdir(parents=True)
+        (tmp_path / folder / name).write_text(text)
+    assert cpu({"redis": "4f2a"}, str(tmp_path / folder)) == {"redis": 5_000_000}
+    with pytest.raises(SystemExit, match="'master'"):
+        cpu({"redis": "4f2a", "master": "99"}, str(tmp_path / folder))
