@@ -99,7 +99,8 @@ if [ ! -e ca.crt ]; then
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=sluice \
         -keyout .key -out .crt 2> /dev/null
     make 0 0400 ca.key "$(cat .key)"
-    make 0 0444 ca.crt "$(cat .crt)"
+    make 0 0444 ca.crt "$(cat .crt)
+" # other authorities may be written behind it
     rm -f .key .crt
 fi
 for name in master slave redis; do certify 999 "$name" "$name"; done

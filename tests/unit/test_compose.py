@@ -218,6 +218,9 @@ def test_a_certificate_that_was_removed_is_made_again_by_the_same_authority(tmp_
     assert made_secrets(folder).returncode == 0
     before = (folder / "redis.crt").read_bytes()
     (folder / "redis.crt").unlink()
+    ours = (folder / "ca.crt").read_bytes()
+    (folder / "ca.crt").chmod(0o644)
+    (folder / "ca.crt").write_bytes(ours + (folder / "s3.crt").read_bytes())  # as a person adds another authority
     assert made_secrets(folder).returncode == 0
     assert (folder / "redis.crt").read_bytes() != before
     context = ssl.create_default_context(cafile=folder / "ca.crt")
