@@ -25,8 +25,9 @@ from benchmarks.ours import capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
-from benchmarks.side import SideFailed, scalar
+from benchmarks.side import scalar
 from sluice.capture import wildcards
+from sluice.errors import Terminal
 from workload import mixes
 from workload.mixes import TABLE, Mix
 from workload.pgbench import environment
@@ -60,7 +61,7 @@ class Subject:
 
     def log(self, slonik: str) -> "Subject":
         """A table with Slony's triggers, as `slonik` creates them for a set without subscribers. Raises
-        `SideFailed`."""
+        `bench-side-failed`."""
         info = self.info
         script = f"""
             cluster name = bench;
@@ -72,7 +73,9 @@ class Subject:
         given = dict(environment(info, self.servers.folder))
         done = subprocess.run([slonik], input=script, env=given, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise SideFailed(f"slonik ended with status {done.returncode}: {done.stdout}{done.stderr}")
+            raise Terminal(
+                f"slonik ended with status {done.returncode}: {done.stdout}{done.stderr}", code="bench-side-failed"
+            )
         self.queue = "_bench.sl_log_1"
         return self
 
@@ -90,7 +93,7 @@ class Subject:
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when changes are missing in ITEMS."""
+    """Raises `bench-side-failed` when changes are missing in ITEMS."""
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args, places=("master",)))
         subjects = {
@@ -180,7 +183,7 @@ def clock(connection: psycopg.Connection) -> float:
 def definitions(servers: Servers, tables: int, args: argparse.Namespace) -> list[Figure]:
     """What each statement of `DDL` takes longer with event triggers, where `tables` are captured.
 
-    Raises `SideFailed`.
+    Raises `bench-side-failed`.
     """
     made = {}
     for side, database in (("bare", DATABASES[1]), ("ours", DATABASES[0])):
@@ -192,7 +195,7 @@ def definitions(servers: Servers, tables: int, args: argparse.Namespace) -> list
         for number in range(tables):
             connection.execute(DDL["CREATE TABLE"].replace("made_{n}", f"stays_{number}").encode())
         if side == "ours" and (captured := scalar(connection, "SELECT count(*) FROM sluice.bench_captures")) != tables:
-            raise SideFailed(f"{captured} of {tables} tables are captured")
+            raise Terminal(f"{captured} of {tables} tables are captured", code="bench-side-failed")
         made[side] = connection
 
     def run(side: str) -> Run:
@@ -262,8 +265,8 @@ def measure(
 
 
 def timed(subject: Subject, write: Callable[[], int]) -> Run:
-    """The time of `write`, which makes changes and returns their number. Raises `SideFailed` if ITEMS has another
-    number."""
+    """The time of `write`, which makes changes and returns their number. Raises `bench-side-failed` if ITEMS has
+    another number."""
     subject.connection.execute("ANALYZE")
     subject.servers.quiet_down()
     with CpuWatch(subject.servers.roots) as watch:
@@ -271,5 +274,7 @@ def timed(subject: Subject, write: Callable[[], int]) -> Run:
         changes = write()
         seconds = time.perf_counter() - begun
     if subject.queue and (queued := scalar(subject.connection, f"SELECT count(*) FROM {subject.queue}")) != changes:
-        raise SideFailed(f"{subject.name}: {changes} rows were changed, {queued} changes are queued")
+        raise Terminal(
+            f"{subject.name}: {changes} rows were changed, {queued} changes are queued", code="bench-side-failed"
+        )
     return Run(seconds, seconds, watch.seconds, {"changes": changes})

@@ -39,10 +39,6 @@ END;
 """A hundred row changes in three statements; the last two go to rows of the client's former transaction."""
 
 
-class ClientsFailed(Terminal):
-    """pgbench gave up; its output says why."""
-
-
 def start_rows(clients: int) -> str:
     """Rows that the first transaction of each client finds, as a query of two columns: their ids."""
     return f"SELECT c * 100000000 + 5 - g AS i FROM generate_series(0, {clients - 1}) c, generate_series(0, 1) g"
@@ -62,7 +58,7 @@ class Clients:
         self._environment = {**pgbench.environment(info, folder), "PGOPTIONS": options}
 
     def transactions(self, count: int) -> int:
-        """Runs `count` transactions, as many of each client; returns how many that were. Raises `ClientsFailed`."""
+        """Runs `count` transactions, as many of each client; returns how many that were. Raises `pgbench-failed`."""
         each = max(1, count // self.clients)
         process = self.start("-t", str(each))
         finish(process)
@@ -78,8 +74,10 @@ class Clients:
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
-    """Its output at its end. Raises `ClientsFailed`."""
+    """Its output at its end. Raises `pgbench-failed`."""
     output, _ = process.communicate()
     if process.returncode != 0:
-        raise ClientsFailed(f"pgbench ended with status {process.returncode}: {output.strip()[-1000:]}")
+        raise Terminal(
+            f"pgbench ended with status {process.returncode}: {output.strip()[-1000:]}", code="pgbench-failed"
+        )
     return output

@@ -24,9 +24,9 @@ from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
-from benchmarks.side import SideFailed
 from devstack.spark_cluster import CONF, SparkCluster
 from sluice.counted import counted
+from sluice.errors import Terminal
 from spark_jobs.session import SparkExecutor
 from workload import mixes
 from workload.mixes import Mix
@@ -73,15 +73,15 @@ class Side:
         self.ours.attach()
 
     def measured(self, killing: Killing | None = None) -> Run:
-        """Raises `SideFailed` where the executors did not do it."""
+        """Raises `bench-side-failed` where the executors did not do it."""
         run = drain(self.servers, self.ours, self.mix, killing or (lambda: None))
         if "reduced by the driver" in self.ours.log:
-            raise SideFailed(f"the executors could not do it:\n{self.ours.log[-1500:]}")
+            raise Terminal(f"the executors could not do it:\n{self.ours.log[-1500:]}", code="bench-side-failed")
         return run
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a slave differs from its master, whatever was killed."""
+    """Raises `bench-side-failed` when a slave differs from its master, whatever was killed."""
     changes = max(20_000, int(1_000_000 * args.scale) // 100 * 100)
     mix = Mix("bulk", changes, min(10_000, changes // 100))
     wanted = args.figure or ("steady", "killed")
@@ -111,7 +111,10 @@ def _of_two(servers: Servers, args: argparse.Namespace, mix: Mix, wanted: Sequen
                 run = side.measured(killing := Killing(side.cluster, after))
                 while not killing.done:  # the drain was over before: another one, met earlier
                     if after < SOONEST:
-                        raise SideFailed("the drain was over before a worker was killed: take a larger --scale")
+                        raise Terminal(
+                            "the drain was over before a worker was killed: take a larger --scale",
+                            code="bench-side-failed",
+                        )
                     after /= 2
                     run = side.measured(killing := Killing(side.cluster, after))
                 killed.append(run)

@@ -21,7 +21,8 @@ from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
-from benchmarks.side import Side, SideFailed
+from benchmarks.side import Side
+from sluice.errors import Terminal
 from workload import mixes
 from workload.mixes import Mix, Work
 
@@ -50,7 +51,7 @@ def goals(scale: float) -> dict[str, tuple[Mix, float | None]]:
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a slave differs from its master."""
+    """Raises `bench-side-failed` when a slave differs from its master."""
     chosen = {name: mix for name, mix in goals(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
@@ -145,7 +146,7 @@ def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | No
 
 
 def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] = lambda: None) -> Run:
-    """One run of one side. `during` is called again and again while it drains. Raises `SideFailed`."""
+    """One run of one side. `during` is called again and again while it drains. Raises `bench-side-failed`."""
     empty(side, work)
     work.prepare(side.master)
     side.await_current()
@@ -155,7 +156,9 @@ def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] =
     side.master.execute("SET synchronous_commit = off")  # the making is not what is measured
     changed = work.write(side.master, mark)
     if changed != work.changes:
-        raise SideFailed(f"{side.name}: {changed} changes were made where {work.changes} were meant")
+        raise Terminal(
+            f"{side.name}: {changed} changes were made where {work.changes} were meant", code="bench-side-failed"
+        )
     for connection in (side.master, side.slave):
         # As autovacuum does it, which is off here. ANALYZE alone touched all pages of a million changes, and few of ten
         # millions: who reads a page first after a checkpoint writes it to the WAL, for the sake of its hint bits.
@@ -176,7 +179,9 @@ def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] =
     for table in work.tables:
         found = [mixes.digest(connection, table) for connection in (side.master, side.slave)]
         if found[0] != found[1]:
-            raise SideFailed(f"{side.name}: {table} of the slave differs from the master: {found}")
+            raise Terminal(
+                f"{side.name}: {table} of the slave differs from the master: {found}", code="bench-side-failed"
+            )
         rows += found[0][0]
     detail = {"changes": changed, "rows": rows, "peak_bytes": memory.peak}
     return Run(work.changes / seconds, seconds, cpu.seconds, detail)

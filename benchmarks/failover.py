@@ -23,9 +23,9 @@ from benchmarks.cpu import CpuWatch
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
-from benchmarks.side import SideFailed
 from sluice.capture import reconcile, resources
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.failover import reversal, steps, switch
 from sluice.failover.attempt import Failover
 from sluice.model.connection import ConnectionInfo
@@ -50,7 +50,7 @@ LONGEST = 2.0
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a change is lost, or no client reaches the new master."""
+    """Raises `bench-side-failed` when a change is lost, or no client reaches the new master."""
     runs = []
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
@@ -144,7 +144,7 @@ def _steps(side: Ours) -> dict[str, float]:
         for number in range(TABLES):
             found = compare_table(side.pair, side.store, TableName("public", f"t{number}"), CompareOptions())
             if found.outcome is not Outcome.IDENTICAL:
-                raise SideFailed(f"{found.table}: {found.outcome} {found.reason}")
+                raise Terminal(f"{found.table}: {found.outcome} {found.reason}", code="bench-side-failed")
         steps.verified(failover, "all")
 
     stages: dict[str, Callable[[], object]] = {
@@ -199,12 +199,12 @@ class Clients:
         return self._first - self._last
 
     def judge(self) -> None:
-        """Raises `SideFailed` where the new master lacks a change."""
+        """Raises `bench-side-failed` where the new master lacks a change."""
         total = "SELECT " + " + ".join(f"(SELECT sum(v - parent) FROM public.t{number})" for number in range(TABLES))
         with connect(self.places[1]) as slave:
             found = slave.execute(total.encode()).fetchone()
         if found is None or int(found[0]) != self.committed:
-            raise SideFailed(f"the new master has {found} of {self.committed} changes")
+            raise Terminal(f"the new master has {found} of {self.committed} changes", code="bench-side-failed")
 
     def _run(self, number: int) -> None:
         try:

@@ -19,8 +19,8 @@ from benchmarks.ours import Ours, capture
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
-from benchmarks.side import SideFailed
 from devstack.demo.heartbeat import percentile
+from sluice.errors import Terminal
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.update import Update
@@ -34,7 +34,7 @@ LEAD, ALONE = 2.0, 20.0
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a table differs at the end."""
+    """Raises `bench-side-failed` when a table differs at the end."""
     rows = max(1000, int(ROWS * args.scale))
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
@@ -85,7 +85,7 @@ class _Bench:
         found = self.measure(lambda: self._join(table))
         digests = [mixes.digest(connection, str(table)) for connection in (self.ours.master, self.ours.slave)]
         if digests[0] != digests[1]:
-            raise SideFailed(f"{table}: the slave differs from the master: {digests}")
+            raise Terminal(f"{table}: the slave differs from the master: {digests}", code="bench-side-failed")
         # Kept tables would make every later run slower.
         self.ours.run_on_both(f"DROP TABLE {table}")
         self.ours.await_current()
@@ -131,7 +131,7 @@ class _Bench:
         ours.await_current()
         digests = [mixes.digest(connection) for connection in (ours.master, ours.slave)]
         if digests[0] != digests[1]:
-            raise SideFailed(f"{mixes.TABLE}: the slave differs from the master: {digests}")
+            raise Terminal(f"{mixes.TABLE}: the slave differs from the master: {digests}", code="bench-side-failed")
         achieved = lag.processed(output) * TRAFFIC.changes / under_traffic
         detail = {"lags": probe.lags, "changes_per_second": achieved}
         return Run(percentile(probe.lags, 0.95) or 0.0, seconds, watch.seconds, detail)

@@ -22,8 +22,9 @@ from benchmarks.native import Native
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
-from benchmarks.side import Side, SideFailed, scalar
+from benchmarks.side import Side, scalar
 from devstack.demo.heartbeat import percentile
+from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from workload import mixes
 
@@ -129,7 +130,7 @@ class Probe:
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a beat does not arrive or tables differ at the end."""
+    """Raises `bench-side-failed` when a beat does not arrive or tables differ at the end."""
     chosen = args.figure or ("1000", "10000", "idle")
     seconds = max(2.0, 60 * min(args.scale, 1.0))
     figures: list[Figure] = []
@@ -194,7 +195,7 @@ def _one(
     found = under(servers, side, traffic, seconds, beats_of_postgres, asynchronous=asynchronous)
     digests = [mixes.digest(connection) for connection in (side.master, side.slave)]
     if digests[0] != digests[1]:
-        raise SideFailed(f"{side.name}: the slave differs from the master: {digests}")
+        raise Terminal(f"{side.name}: the slave differs from the master: {digests}", code="bench-side-failed")
     return found
 
 

@@ -29,10 +29,10 @@ from benchmarks.ours import PREFIX, SLAVE, capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
-from benchmarks.side import SideFailed
 from devstack.home import REPOSITORY
 from devstack.postgres import binary
 from devstack.postgres_releases import binaries
+from sluice.errors import Terminal
 from sluice.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update
@@ -60,7 +60,7 @@ GOAL = 0.9
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a slave's table differs from the master's."""
+    """Raises `bench-side-failed` when a slave's table differs from the master's."""
     chosen = args.figure or ("warm",)
     figures: list[Figure] = []
     with ExitStack() as stack:
@@ -105,7 +105,9 @@ class Table:
         with connect(slave_info) as slave:
             found = mixes.digest(slave, TABLE)
         if found != self.digest:
-            raise SideFailed(f"the slave differs from the master: {found} instead of {self.digest}")
+            raise Terminal(
+                f"the slave differs from the master: {found} instead of {self.digest}", code="bench-side-failed"
+            )
         return Run(self.rows / seconds, seconds, watch.seconds, {"rows": self.rows})
 
     def update(self, slave_info: Any) -> Update:
@@ -197,7 +199,7 @@ def started(executor: Executor) -> None:
 
 
 def pipes(master: Any, slave: Any, rows: int, servers: Servers) -> None:
-    """Two COPY pipes side by side, half of the keys each. Raises `SideFailed`."""
+    """Two COPY pipes side by side, half of the keys each. Raises `bench-side-failed`."""
     middle = rows // 2
     running: list[subprocess.Popen[bytes]] = []
     for condition in (f"id <= {middle}", f"id > {middle}"):
@@ -208,11 +210,11 @@ def pipes(master: Any, slave: Any, rows: int, servers: Servers) -> None:
         assert source.stdout is not None
         source.stdout.close()
     if [process.wait() for process in running] != [0] * len(running):
-        raise SideFailed("a COPY pipe failed; see what psql said above")
+        raise Terminal("a COPY pipe failed; see what psql said above", code="bench-side-failed")
 
 
 def load_job(update: Update, servers: Servers, endpoint: Endpoint) -> None:
-    """`python -m spark_jobs.load`, from its start to its end. Raises `SideFailed`."""
+    """`python -m spark_jobs.load`, from its start to its end. Raises `bench-side-failed`."""
     task = {
         "prefix": str(PREFIX),
         "slave": SLAVE,
@@ -227,11 +229,14 @@ def load_job(update: Update, servers: Servers, endpoint: Endpoint) -> None:
         input=json.dumps(task).encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        raise SideFailed(f"The load job ended with status {done.returncode}: {done.stdout.decode()[-1500:]}")
+        raise Terminal(
+            f"The load job ended with status {done.returncode}: {done.stdout.decode()[-1500:]}",
+            code="bench-side-failed",
+        )
 
 
 def pgcopydb(program: str, master: Any, slave: Any, servers: Servers) -> None:
-    """A whole copy of the table with two jobs. Raises `SideFailed`."""
+    """A whole copy of the table with two jobs. Raises `bench-side-failed`."""
     given = dict(environment(master, servers.folder))
     environment(slave, servers.folder)
     given["PATH"] = f"{binaries()}{os.pathsep}{given['PATH']}"  # pg_dump of the servers' version
@@ -248,7 +253,9 @@ def pgcopydb(program: str, master: Any, slave: Any, servers: Servers) -> None:
     done = subprocess.run(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     shutil.rmtree(work, ignore_errors=True)
     if done.returncode != 0:
-        raise SideFailed(f"pgcopydb ended with status {done.returncode}: {done.stdout.decode()[-1500:]}")
+        raise Terminal(
+            f"pgcopydb ended with status {done.returncode}: {done.stdout.decode()[-1500:]}", code="bench-side-failed"
+        )
 
 
 def _psql(statement: str, given: Mapping[str, str], **streams: Any) -> "subprocess.Popen[bytes]":

@@ -27,7 +27,6 @@ from benchmarks.ours import PREFIX, SLAVE, Ours, begin, capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
-from benchmarks.side import SideFailed
 from devstack.demo.compare_vendors import compare
 from devstack.demo.heartbeat import percentile
 from devstack.mariadb import MariaDBServer, ensure_installed, program
@@ -35,6 +34,7 @@ from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.status import Status
+from sluice.errors import Terminal
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
@@ -66,7 +66,7 @@ LAG_GOAL = 0.2
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a slave's table differs from the master's."""
+    """Raises `bench-side-failed` when a slave's table differs from the master's."""
     chosen = args.figure or ("load", "drain", "lag")
     ensure_installed()
     figures: list[Figure] = []
@@ -102,7 +102,7 @@ def process_of(server: MariaDBServer) -> dict[str, int]:
 
 
 def client(server: MariaDBServer, statements: Path, *, root: bool = False) -> None:
-    """Runs a file by the server's own client. Raises `SideFailed`."""
+    """Runs a file by the server's own client. Raises `bench-side-failed`."""
     info = server.info() if root else server.info(ACCOUNT, ACCOUNT)
     where = [f"--host={info.host}", f"--port={info.port}", f"--user={info.user}", "--local-infile=1", info.database]
     with open(statements, "rb") as source:
@@ -111,14 +111,16 @@ def client(server: MariaDBServer, statements: Path, *, root: bool = False) -> No
             env={**os.environ, "MYSQL_PWD": info.password},
         )  # fmt: skip
     if done.returncode != 0:
-        raise SideFailed(f"the client ended with status {done.returncode}: {done.stderr.decode()[-500:]}")
+        raise Terminal(
+            f"the client ended with status {done.returncode}: {done.stderr.decode()[-500:]}", code="bench-side-failed"
+        )
 
 
 def expect_equal(master: ConnectionInfo, slave: ConnectionInfo, table: str) -> None:
-    """Raises `SideFailed`."""
+    """Raises `bench-side-failed`."""
     (verdict,) = compare(master, slave, [TableName("public", table)])
     if not verdict.equal:
-        raise SideFailed(f"{table} of the slave differs from the master: {verdict}")
+        raise Terminal(f"{table} of the slave differs from the master: {verdict}", code="bench-side-failed")
 
 
 # -- load

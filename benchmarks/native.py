@@ -6,7 +6,8 @@ from typing import Any
 import psycopg
 
 from benchmarks.servers import DATABASES, Servers
-from benchmarks.side import Side, SideFailed, scalar
+from benchmarks.side import Side, scalar
+from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal
 
 NAME = "sluice_bench"
@@ -55,7 +56,7 @@ class Native(Side):
         errors = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
         problem = scalar(self.slave, errors, NAME)
         if problem:
-            raise SideFailed(f"The subscription met {problem} errors; see the slave's log.")
+            raise Terminal(f"The subscription met {problem} errors; see the slave's log.", code="bench-side-failed")
 
     def describe(self) -> Mapping[str, Any]:
         return {"subscription": self.options or "defaults"}

@@ -11,7 +11,7 @@ import redis
 
 from benchmarks import cpu, progress
 from benchmarks.servers import DATABASES, Servers
-from benchmarks.side import Side, SideFailed
+from benchmarks.side import Side
 from devstack.process import await_true
 from sluice import config
 from sluice.capture import reconcile, resources
@@ -20,6 +20,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord, QueryStop
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
+from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
@@ -190,7 +191,10 @@ class Ours(Side):
 
     def check(self) -> None:
         if self.record is not None and (end := self.query.state().end) is not None:
-            raise SideFailed(f"The apply ended with status {end.rc}:\n" + "\n".join(self.query.last_lines(15)))
+            raise Terminal(
+                f"The apply ended with status {end.rc}:\n" + "\n".join(self.query.last_lines(15)),
+                code="bench-side-failed",
+            )
 
     def roots(self) -> dict[str, int]:
         """The process of the apply. Spark's others are counted with the servers."""

@@ -27,9 +27,9 @@ from benchmarks.cpu import CpuWatch
 from benchmarks.memory import MemoryWatch
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
-from benchmarks.side import SideFailed
 from devstack.home import REPOSITORY
 from devstack.ports import free_port
+from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.model.naming import Naming
 from sluice.redo import blocks
@@ -79,7 +79,7 @@ CHECKPOINT = {
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when changes are missing, or a log is not what it was."""
+    """Raises `bench-side-failed` when changes are missing, or a log is not what it was."""
     benches = {"parse": _parse, "threads": _threads, "transaction": _transaction, "stage": _stage}
     figures = []
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
@@ -180,7 +180,7 @@ def _stage(folder: Path, args: argparse.Namespace) -> Figure:
                 _expect(1, stager.turn())
             seconds = time.perf_counter() - began
             if stager.file(1).read_bytes() != log.read_bytes():
-                raise SideFailed("the log that came is another one")
+                raise Terminal("the log that came is another one", code="bench-side-failed")
             shutil.rmtree(target)
             return Run(size / 1e6 / seconds, seconds, used.seconds)
 
@@ -219,7 +219,7 @@ def _measured(changes: int) -> Iterator[list[Run]]:
 
 def _expect(wanted: int, found: int) -> None:
     if wanted != found:
-        raise SideFailed(f"{found} where {wanted} were expected")
+        raise Terminal(f"{found} where {wanted} were expected", code="bench-side-failed")
 
 
 def _write(folder: Path, threads: int, changes: int, of_a_transaction: int) -> Path:

@@ -18,7 +18,6 @@ from benchmarks.cpu import CpuWatch, below
 from benchmarks.ours import PREFIX, begin, capture, start_query, stop_query
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import DATABASES, Servers, connect
-from benchmarks.side import SideFailed
 from devstack.demo.memory import proportional
 from devstack.process import await_true
 from sluice import config
@@ -26,6 +25,7 @@ from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import ApplyQuery
 from sluice.coordination.status import Status
+from sluice.errors import Terminal
 from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint
 from workload import mixes
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> Report:
 
 @contextmanager
 def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[None]:
-    """That many applies that have nothing to do. Raises `SideFailed`."""
+    """That many applies that have nothing to do. Raises `bench-side-failed`."""
     names = [f"dr{number}" for number in range(1, count + 1)]
     infos = {"master": servers.database("master", DATABASES[0])}
     infos |= {name: servers.database("slave", f"{DATABASES[0]}_{name}") for name in names}
@@ -93,7 +93,10 @@ def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[None]:
             stack.callback(stop_query, query, record, endpoint)
         for name, status in statuses.items():
             if not await_true(lambda status=status: _rests(status.read()), START_SECONDS):  # type: ignore[misc]
-                raise SideFailed(f"{name} does not come to rest: " + "\n".join(queries[name].last_lines(15)))
+                raise Terminal(
+                    f"{name} does not come to rest: " + "\n".join(queries[name].last_lines(15)),
+                    code="bench-side-failed",
+                )
         yield
 
 

@@ -113,7 +113,7 @@ class OneTransaction(Marked):
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a slave differs from its master."""
+    """Raises `bench-side-failed` when a slave differs from its master."""
     wanted = args.figure or FIGURES
     figures: list[Figure] = []
     with Servers(args) as servers:

@@ -37,10 +37,6 @@ DATABASES = ("sluice_bench", "sluice_bench_native", "sluice_bench_rows", "sluice
 """Made on the servers: ours, the reference's, two of other triggers."""
 
 
-class NotMeantForThis(Terminal):
-    """A server that a bench was pointed at cannot be measured on."""
-
-
 class Servers(AbstractContextManager["Servers"]):
     """Servers that are started on entering, and removed with all their data on leaving. Databases of a bench on
     foreign servers are dropped."""
@@ -167,7 +163,7 @@ def connect(info: ConnectionInfo, application: str = "sluice bench") -> Postgres
 
 
 def _login(place: str, uri: str) -> ConnectionInfo:
-    """Who is meant by a URI, with the password that libpq found for it. Raises `NotMeantForThis`."""
+    """Who is meant by a URI, with the password that libpq found for it. Raises `server-unfit-for-bench`."""
     try:
         with psycopg.connect(uri, autocommit=True) as connection:
             row = connection.execute(
@@ -175,11 +171,12 @@ def _login(place: str, uri: str) -> ConnectionInfo:
             ).fetchone()
             assert row is not None
             if not row[0] or (place == "master" and row[1] != "logical"):
-                raise NotMeantForThis(
+                raise Terminal(
                     f"The {place}: a bench needs a superuser, and wal_level = logical on the master. Here the user "
-                    f"{'is' if row[0] else 'is not'} one, and wal_level is {row[1]}."
+                    f"{'is' if row[0] else 'is not'} one, and wal_level is {row[1]}.",
+                    code="server-unfit-for-bench",
                 )
             info = connection.info
             return ConnectionInfo("postgres", info.host, info.port, info.dbname, info.user, info.password)
     except psycopg.Error as error:
-        raise NotMeantForThis(f"The server cannot be reached: {error}") from error
+        raise Terminal(f"The server cannot be reached: {error}", code="server-unfit-for-bench") from error

@@ -18,10 +18,6 @@ LOOK, FIRST_LOOK = 0.005, 0.001
 0.1 ms, and what is measured is late by half of a pause."""
 
 
-class SideFailed(Terminal):
-    """A side did not do its work; what was measured of it means nothing."""
-
-
 class Side(ABC):
     """A way from a master's database to a slave's, with the same tables in both.
 
@@ -56,7 +52,7 @@ class Side(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises `SideFailed` when this side cannot deliver any more."""
+        """Raises `bench-side-failed` when this side cannot deliver any more."""
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
@@ -76,7 +72,7 @@ class Side(ABC):
             connection.execute(statements.encode())
 
     def await_that(self, condition: Callable[[], bool], what: str) -> None:
-        """Raises `SideFailed` when it does not come true."""
+        """Raises `bench-side-failed` when it does not come true."""
         begun = time.monotonic()
         looks = 0
         while not condition():
@@ -85,7 +81,7 @@ class Side(ABC):
                 self.check()
             passed = time.monotonic() - begun
             if passed > WAIT_SECONDS:
-                raise SideFailed(f"{self.name}: not within {WAIT_SECONDS:.0f} s: {what}")
+                raise Terminal(f"{self.name}: not within {WAIT_SECONDS:.0f} s: {what}", code="bench-side-failed")
             time.sleep(min(max(passed / 20, FIRST_LOOK), LOOK))
 
 

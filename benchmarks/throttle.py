@@ -27,8 +27,8 @@ from benchmarks.ours import capture
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
-from benchmarks.side import SideFailed
 from sluice import config
+from sluice.errors import Terminal
 from sluice.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update
@@ -54,7 +54,7 @@ TITLES = {"free": "nothing held back", "rate": "at most 100,000 rows/s", "sessio
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a load ends before the application does."""
+    """Raises `bench-side-failed` when a load ends before the application does."""
     from spark_jobs.session import SparkExecutor
 
     chosen = args.figure or tuple(LIMITS)
@@ -119,7 +119,12 @@ class _Bench:
         def load() -> None:
             try:
                 load_through_outages(update, executor, stop, stores(update))
-                failures.append(SideFailed("the load was through before the application: give it a larger --scale"))
+                failures.append(
+                    Terminal(
+                        "the load was through before the application: give it a larger --scale",
+                        code="bench-side-failed",
+                    )
+                )
             except LoadStopped:
                 pass
             except BaseException as failure:
@@ -159,7 +164,7 @@ class _Bench:
         times = sorted(times_of(logs))
         shutil.rmtree(logs)
         if not times:
-            raise SideFailed(f"pgbench made no transaction: {output.strip()[-500:]}")
+            raise Terminal(f"pgbench made no transaction: {output.strip()[-500:]}", code="bench-side-failed")
         return len(times) / round(self.seconds), times[int(len(times) * 0.95)] / 1000
 
 

@@ -27,8 +27,8 @@ from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
-from benchmarks.side import SideFailed
 from devstack.ports import HOST
+from sluice.errors import Terminal
 from sluice.executor import Executor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -58,7 +58,7 @@ print(json.dumps({"seconds": time.perf_counter() - begun, "found": found}))
 
 
 def run(args: argparse.Namespace) -> Report:
-    """Raises `SideFailed` when a side does not find exactly what differs."""
+    """Raises `bench-side-failed` when a side does not find exactly what differs."""
     chosen = args.figure or ("equal", "hundred", "floor")
     rows = max(10_000, int(ROWS * args.scale))
     figures = []
@@ -139,7 +139,7 @@ def _ours(
             finding = compare(view, table, reads=reads)
         seconds = time.perf_counter() - begun
     if finding.faults != expected or finding.rows_master != rows:
-        raise SideFailed(f"{finding.faults} differences found instead of {expected}")
+        raise Terminal(f"{finding.faults} differences found instead of {expected}", code="bench-side-failed")
     detail = {"blocks": finding.blocks, "apply seconds": finding.paused, "digests travelled": finding.travelled}
     return Run(seconds, seconds, watch.seconds, detail)
 
@@ -154,10 +154,10 @@ def _reladiff(servers: Servers, executable: str, expected: int, infos: Infos) ->
     with CpuWatch(servers.roots) as watch:
         done = subprocess.run([python, "-c", RELADIFF], input=json.dumps(task), capture_output=True, text=True)
     if done.returncode:
-        raise SideFailed(f"reladiff: {done.stderr[-500:]}")
+        raise Terminal(f"reladiff: {done.stderr[-500:]}", code="bench-side-failed")
     answer = json.loads(done.stdout.splitlines()[-1])
     if answer["found"] != expected:
-        raise SideFailed(f"reladiff found {answer['found']} differences instead of {expected}")
+        raise Terminal(f"reladiff found {answer['found']} differences instead of {expected}", code="bench-side-failed")
     return Run(answer["seconds"], answer["seconds"], watch.seconds)
 
 
@@ -172,7 +172,7 @@ def _floor(servers: Servers, ours: Ours) -> Run:
         master, slave = pool.map(ask, [ours.infos[place] for place in ("master", "slave")])
         seconds = time.perf_counter() - begun
     if master != slave:
-        raise SideFailed("the tables are not equal")
+        raise Terminal("the tables are not equal", code="bench-side-failed")
     return Run(seconds, seconds, watch.seconds)
 
 

@@ -19,26 +19,23 @@ from sluice.errors import Terminal
 ACCOUNT = "nobody"
 
 
-class NoServiceAccount(Terminal):
+def no_service_account(reason: str) -> Terminal:
     """The caller is root, and no other account can run PostgreSQL."""
+    return Terminal(
+        f"PostgreSQL refuses to run as root, and the account '{ACCOUNT}' cannot run it: {reason}."
+        " Run this command as an ordinary user.",
+        code="no-service-account",
+    )
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"PostgreSQL refuses to run as root, and the account '{ACCOUNT}' cannot run it: {reason}."
-            " Run this command as an ordinary user."
-        )
 
-
-class NotEnterable(Terminal):
+def folder_not_enterable(account: str, path: Path, reason: str) -> Terminal:
     """The account cannot reach a path."""
-
-    def __init__(self, account: str, path: Path, reason: str) -> None:
-        self.account, self.path = account, path
-        super().__init__(
-            f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}. Sluice changes no folder"
-            f" that it did not make. Choose a state folder that others may enter, such as SLUICE_HOME={SYSTEM}"
-            " (for tests and benchmarks the temporary folder: TMPDIR=/tmp)."
-        )
+    return Terminal(
+        f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}. Sluice changes no folder"
+        f" that it did not make. Choose a state folder that others may enter, such as SLUICE_HOME={SYSTEM}"
+        " (for tests and benchmarks the temporary folder: TMPDIR=/tmp).",
+        code="folder-not-enterable",
+    )
 
 
 @dataclass(frozen=True)
@@ -68,20 +65,20 @@ class Account:
 def service_account() -> Account | None:
     """Returns the account to run PostgreSQL under, or None when the caller is not root and runs it itself.
 
-    Raises `NoServiceAccount`.
+    Raises `no-service-account`.
     """
     if os.geteuid() != 0:
         return None
     try:
         entry = pwd.getpwnam(ACCOUNT)
     except KeyError:
-        raise NoServiceAccount("this system has none of that name") from None
+        raise no_service_account("this system has none of that name") from None
     account = Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
     try:
         subprocess.run(["true"], check=True, **account.popen)
     except (OSError, subprocess.SubprocessError) as error:
         # Root of a container whose user namespace has no other id, or without the capability.
-        raise NoServiceAccount(f"root may not become it here ({error})") from error
+        raise no_service_account(f"root may not become it here ({error})") from error
     return account
 
 
@@ -98,9 +95,11 @@ def closed_folder(path: Path, account: Account) -> Path | None:
 
 
 def require_enterable(path: Path, account: Account | None) -> None:
-    """Raises `NotEnterable` when the account may not pass from / to `path`."""
+    """Raises `folder-not-enterable` when the account may not pass from / to `path`."""
     if account is not None and (closed := closed_folder(path, account)):
-        raise NotEnterable(account.name, path, f"it may not enter {closed} ({stat.filemode(closed.stat().st_mode)})")
+        raise folder_not_enterable(
+            account.name, path, f"it may not enter {closed} ({stat.filemode(closed.stat().st_mode)})"
+        )
 
 
 def make_passable(folder: Path, account: Account | None) -> None:

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from devstack.ports import HOST, PortInUse, is_free
+from devstack.ports import HOST, is_free, port_in_use
 from devstack.postgres import PostgresServer
 from devstack.secret import keep, keep_secret, write_private
 from devstack.server import clean_environment, kept_port
@@ -52,16 +52,6 @@ SETTINGS = {
     "LOGGING__COLORED_CONSOLE_LOG": "False",
     "USAGE_DATA_COLLECTION__ENABLED": "False",
 }
-
-
-class MigrationFailed(Terminal):
-    """`airflow db migrate` failed."""
-
-    def __init__(self, output: str) -> None:
-        super().__init__(
-            f"airflow db migrate failed:\n{output}\nRemove the cause that it names and start again;"
-            f" if the database came from a newer Airflow, install that or remove the state folder."
-        )
 
 
 class Airflow:
@@ -126,7 +116,7 @@ class Airflow:
     def migrate(self) -> None:
         """Makes or upgrades the metadata database, which must run. Does nothing when this release did so before.
 
-        Raises `MigrationFailed`.
+        Raises `airflow-migration-failed`.
         """
         version = importlib.metadata.version("apache-airflow-core")
         done = self.metadata.directory / "airflow-version"
@@ -144,7 +134,11 @@ class Airflow:
             **self.popen_options(),
         )
         if result.returncode != 0:
-            raise MigrationFailed(result.stdout[-2000:])
+            raise Terminal(
+                f"airflow db migrate failed:\n{result.stdout[-2000:]}\nRemove the cause that it names and start again;"
+                f" if the database came from a newer Airflow, install that or remove the state folder.",
+                code="airflow-migration-failed",
+            )
         done.write_text(version)
 
     def environment(self) -> dict[str, str]:
@@ -221,10 +215,10 @@ class Component:
         return self.airflow.port if self.name == "api-server" else None
 
     def prepare(self) -> None:
-        """Raises `PortInUse`."""
+        """Raises `port-in-use`."""
         self.airflow.prepare()
         if self.port and not is_free(self.port):
-            raise PortInUse("Airflow", self.port, "--airflow-port PORT")
+            raise port_in_use("Airflow", self.port, "--airflow-port PORT")
 
     def spawn(self, output: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
         """Starts the process. Call `prepare()` before. Does not wait until it is ready."""

@@ -17,24 +17,14 @@ REPLICATIONS = REPOSITORY / "include" / "replications"
 SLAVE_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
-class BadSlaveName(Terminal):
-    """The name does not suit a folder, a connection id and a slave of a configuration."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"'{name}' cannot name a slave: use a lower-case letter, then letters, digits or '_', at most 30, e.g. dr1."
-        )
-
-
-class BlueprintUnreadable(Terminal):
+def blueprint_unreadable(path: Path, error: Exception) -> Terminal:
     """The file that keeps the stack's parts cannot be read."""
-
-    def __init__(self, path: Path, error: Exception) -> None:
-        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__} {error}"
-        super().__init__(
-            f"{path} cannot be read: {reason}. Run as the user who owns it, choose another folder with SLUICE_HOME,"
-            " or, if it was damaged, remove it: the next ./sluice up writes it anew, with default values."
-        )
+    reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__} {error}"
+    return Terminal(
+        f"{path} cannot be read: {reason}. Run as the user who owns it, choose another folder with SLUICE_HOME,"
+        " or, if it was damaged, remove it: the next ./sluice up writes it anew, with default values.",
+        code="blueprint-unreadable",
+    )
 
 
 class Wanted(TypedDict, total=False):
@@ -74,14 +64,18 @@ class Blueprint:
     def __post_init__(self) -> None:
         for name in self.slaves:
             if not SLAVE_NAME.fullmatch(name):
-                raise BadSlaveName(name)
+                raise Terminal(
+                    f"'{name}' cannot name a slave: use a lower-case letter, then letters, digits or '_', at most "
+                    "30, e.g. dr1.",
+                    code="bad-slave-name",
+                )
 
     def with_slave(self, name: str) -> "Blueprint":
         return self if name in self.slaves else replace(self, slaves=(*self.slaves, name))
 
     @classmethod
     def of(cls, remembered: "Blueprint | None", wanted: Wanted) -> "Blueprint":
-        """Returns what was remembered, or the default, with the changes. Raises `BadSlaveName`."""
+        """Returns what was remembered, or the default, with the changes. Raises `bad-slave-name`."""
         given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
         before = remembered or cls()
         if "slaves" in given:
@@ -92,7 +86,7 @@ class Blueprint:
 
     @classmethod
     def read(cls, path: Path) -> "Blueprint | None":
-        """Returns the remembered one, or None at the first start. Raises `BlueprintUnreadable`."""
+        """Returns the remembered one, or None at the first start. Raises `blueprint-unreadable`."""
         try:
             values = json.loads(path.read_text())
             if "replications" in values and values["replications"] == str(path.with_name("replications")):
@@ -101,7 +95,7 @@ class Blueprint:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BlueprintUnreadable(path, error) from error
+            raise blueprint_unreadable(path, error) from error
 
     def write(self, path: Path) -> None:
         write_private(path, json.dumps(asdict(self), indent=1) + "\n")

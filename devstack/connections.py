@@ -24,7 +24,7 @@ class Connections:
         self.stack = stack
 
     def __call__(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """Raises `NoSuchConnection`, `ConnectionUnusable`, `Transient` while Airflow's database is down."""
+        """Raises `NoSuchConnection`, `connection-unusable`, `Transient` while Airflow's database is down."""
         own = conn_id.removeprefix("demo_")
         if isinstance(self._rows, SluiceError) or conn_id not in self._rows:
             # The stack knows its own servers; it may run without Airflow.
@@ -48,7 +48,10 @@ class Connections:
                     " is_extra_encrypted FROM connection"
                 ).fetchall()
         except psycopg.Error as error:
-            return Transient(f"Airflow's connections cannot be read from its database: {' '.join(str(error).split())}")
+            return Transient(
+                f"Airflow's connections cannot be read from its database: {' '.join(str(error).split())}",
+                code="connections-unavailable",
+            )
         cipher = Fernet(self.stack.airflow.fernet_key)
         return {
             name: StoredConnection(

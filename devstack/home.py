@@ -37,14 +37,12 @@ SYSTEM = Path("/var/lib/sluice")
 FREE_BYTES = 1 << 30
 
 
-class HomeUnusable(Terminal):
+def state_folder_unusable(path: Path, reason: str) -> Terminal:
     """The state folder cannot hold the stack."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path, self.reason = path, reason
-        super().__init__(
-            f"The state folder {path} cannot be used: {reason}. Make it usable, or choose another with SLUICE_HOME."
-        )
+    return Terminal(
+        f"The state folder {path} cannot be used: {reason}. Make it usable, or choose another with SLUICE_HOME.",
+        code="state-folder-unusable",
+    )
 
 
 def kept(name: str) -> Path:
@@ -89,7 +87,7 @@ class Home:
         return self.root / "mariadb"
 
     def create(self) -> None:
-        """Makes the folders. Only the owner can list them. Raises `HomeUnusable`."""
+        """Makes the folders. Only the owner can list them. Raises `state-folder-unusable`."""
         try:
             own = (self.run, self.jobs, self.logs, self.spark, self.replications)
             for folder in (self.root, *own, self.root / "postgres"):
@@ -101,7 +99,7 @@ class Home:
             with tempfile.NamedTemporaryFile(dir=self.run, prefix=".probe-") as probe:
                 probe.write(b"probe")
         except OSError as error:
-            raise HomeUnusable(self.root, self._explain(error)) from error
+            raise state_folder_unusable(self.root, self._explain(error)) from error
 
     def use_configuration(self, folder: Path) -> None:
         """Puts the replications of `folder` in force, also in processes that run already."""
@@ -111,17 +109,19 @@ class Home:
         new.replace(self.configuration)
 
     def require_writable(self) -> None:
-        """Raises `HomeUnusable` when the folder cannot be made, or not be written. It makes none."""
+        """Raises `state-folder-unusable` when the folder cannot be made, or not be written. It makes none."""
         existing = self._existing()
         if not os.access(existing, os.W_OK | os.X_OK):
             number = errno.EROFS if os.statvfs(existing).f_flag & os.ST_RDONLY else errno.EACCES
-            raise HomeUnusable(self.root, self._explain(OSError(number, os.strerror(number))))
+            raise state_folder_unusable(self.root, self._explain(OSError(number, os.strerror(number))))
 
     def require_space(self) -> None:
-        """Raises `HomeUnusable` when the disk is too full to start."""
+        """Raises `state-folder-unusable` when the disk is too full to start."""
         free = shutil.disk_usage(self._existing()).free
         if free < FREE_BYTES:
-            raise HomeUnusable(self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed")
+            raise state_folder_unusable(
+                self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed"
+            )
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -36,20 +36,9 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 """Names of the program."""
 
 
-class NotHere(Terminal):
-    """The machine cannot run the servers at all."""
-
-
-class JavaMissing(Terminal):
-    """Spark cannot start without Java."""
-
-    def __init__(self, remedy: str) -> None:
-        super().__init__(f"Spark needs Java 17 or later, and there is none. {remedy}")
-
-
 def prepare(command: str) -> None:
-    """Installs what the subcommand needs of the machine, and sets JAVA_HOME. Raises `NotHere`, `JavaMissing`,
-    `NoServiceAccount`, `NotEnterable`, `HomeUnusable`.
+    """Installs what the subcommand needs of the machine, and sets JAVA_HOME. Raises `machine-unsuitable`,
+    `java-missing`, `no-service-account`, `folder-not-enterable`, `state-folder-unusable`.
     """
     if command in STARTING | WITHOUT_SPARK:
         mount_shared_memory()
@@ -62,19 +51,21 @@ def prepare(command: str) -> None:
 
 
 def require_servers(*, on_state: bool) -> None:
-    """Raises what is known to keep servers from running here: `NotHere`, `NoServiceAccount`; for those in the state
-    folder (`on_state`) also `NotEnterable`, `HomeUnusable`.
+    """Raises what is known to keep servers from running here: `machine-unsuitable`, `no-service-account`; for those in
+    the state folder (`on_state`) also `folder-not-enterable`, `state-folder-unusable`.
     """
     system, processor = platform.system(), platform.machine()
     if system != "Linux" or processor not in ("x86_64", "aarch64"):
-        raise NotHere(
+        raise Terminal(
             f"The servers of ./sluice run on Linux on x86_64 or aarch64, and this is {system} on {processor}. Use such"
-            " a machine, or a container of it. `./sluice add` and the like work everywhere, with an Airflow of yours."
+            " a machine, or a container of it. `./sluice add` and the like work everywhere, with an Airflow of yours.",
+            code="machine-unsuitable",
         )
     if not has_semaphores():
-        raise NotHere(
+        raise Terminal(
             "Airflow needs POSIX semaphores, and /dev/shm is missing or cannot be written."
-            " Mount it: sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm"
+            " Mount it: sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+            code="machine-unsuitable",
         )
     account = service_account()
     if on_state:
@@ -83,9 +74,10 @@ def require_servers(*, on_state: bool) -> None:
         home.require_writable()
         home.require_space()
     elif (free := shutil.disk_usage(tempfile.gettempdir()).free) < FREE_BYTES:
-        raise NotHere(
+        raise Terminal(
             f"{free >> 20} MB are free in {tempfile.gettempdir()}, where the servers of tests and benchmarks keep their"
-            f" data; {FREE_BYTES >> 20} MB are needed. Free some, or name another folder: TMPDIR=/path ./sluice …"
+            f" data; {FREE_BYTES >> 20} MB are needed. Free some, or name another folder: TMPDIR=/path ./sluice …",
+            code="machine-unsuitable",
         )
 
 
@@ -131,13 +123,13 @@ def ensure_h2() -> None:
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:
-    """Returns the home of Java 17 or later. Installs it for root on Debian and Ubuntu. Raises `JavaMissing`."""
+    """Returns the home of Java 17 or later. Installs it for root on Debian and Ubuntu. Raises `java-missing`."""
     home = find_java(environment)
     releases = ["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]
     if home is None and apt_install(releases, "Spark needs Java"):
         home = find_java(environment)
     if home is None:
-        raise JavaMissing(java_remedy())
+        raise Terminal(f"Spark needs Java 17 or later, and there is none. {java_remedy()}", code="java-missing")
     return home
 
 

@@ -26,24 +26,24 @@ PACKAGE = "mariadb-server"
 FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
 
 
-class MariaDBMissing(Terminal):
+def mariadb_missing() -> Terminal:
     """The programs of the server are not installed."""
-
-    def __init__(self) -> None:
-        command = f"sudo apt-get install {PACKAGE}" if shutil.which("apt-get") else f"your system's {PACKAGE}"
-        super().__init__(f"No MariaDB server on this machine. Install it with `{command}`, 10.6 or later.")
+    command = f"sudo apt-get install {PACKAGE}" if shutil.which("apt-get") else f"your system's {PACKAGE}"
+    return Terminal(
+        f"No MariaDB server on this machine. Install it with `{command}`, 10.6 or later.", code="mariadb-missing"
+    )
 
 
 def program(name: str) -> Path:
-    """Returns the path of a program. Raises `MariaDBMissing`."""
+    """Returns the path of a program. Raises `mariadb-missing`."""
     path = shutil.which(name, path=FOLDERS)
     if path is None:
-        raise MariaDBMissing()
+        raise mariadb_missing()
     return Path(path)
 
 
 def ensure_installed() -> None:
-    """Installs the package for root on Debian and Ubuntu. Raises `MariaDBMissing`."""
+    """Installs the package for root on Debian and Ubuntu. Raises `mariadb-missing`."""
     if shutil.which("mariadbd", path=FOLDERS) is None:
         apt_install([PACKAGE], "a MariaDB server was asked for")
     program("mariadbd")
@@ -117,7 +117,7 @@ class MariaDBServer(Server):
     def prepare(self) -> None:
         """Prepares account, permissions, port and files. Safe to repeat.
 
-        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `MariaDBMissing`, `ServerDidNotStart`.
+        Raises `port-in-use`, `folder-not-enterable`, `no-service-account`, `mariadb-missing`, `ServerDidNotStart`.
         """
         account = service_account()
         require_enterable(self.directory.parent, account)

@@ -3,18 +3,18 @@
 import argparse
 from functools import partial
 
-from devstack.stack import Stack, StackNotUp
+from devstack.stack import Stack, stack_not_up
 from sluice.cli import operate
 from sluice.cli.airflow_api import AirflowApi
 
 
 def airflow(args: argparse.Namespace) -> AirflowApi:
-    """Returns the API of the stack's Airflow or of the named one. Raises `StackNotUp`."""
+    """Returns the API of the stack's Airflow or of the named one. Raises `stack-not-up`."""
     if args.airflow:
         return operate.named(args)
     stack = Stack()
     if stack.status().supervisor is None:
-        raise StackNotUp(stack.home.root)
+        raise stack_not_up(stack.home.root)
     return stack.airflow.api()
 
 

@@ -12,23 +12,15 @@ from sluice.errors import Terminal
 HOST = "127.0.0.1"
 
 
-class PortInUse(Terminal):
+def port_in_use(service: str, port: int, option: str | None = None) -> Terminal:
     """The port that an option or the last start chose is in use."""
-
-    def __init__(self, service: str, port: int, option: str | None = None) -> None:
-        self.service, self.port, self.holder = service, port, holder(port)
-        remedy = f"choose another with {option}" if option else "choose another port"
-        super().__init__(
-            f"Port {port} on {HOST}, wanted for {service}, is in use by {self.holder or 'a process of another user'}:"
-            f" stop that, or {remedy}."
-        )
-
-
-class NoFreePort(Terminal):
-    """Every tried port is in use."""
-
-    def __init__(self) -> None:
-        super().__init__(f"No free port found on {HOST}: close programs that listen there, or name ports explicitly.")
+    process = holder(port)
+    remedy = f"choose another with {option}" if option else "choose another port"
+    return Terminal(
+        f"Port {port} on {HOST}, wanted for {service}, is in use by {process or 'a process of another user'}:"
+        f" stop that, or {remedy}.",
+        code="port-in-use",
+    )
 
 
 def is_free(port: int) -> bool:
@@ -43,7 +35,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Returns a free port outside the range that the kernel uses for outgoing connections. Raises `NoFreePort`.
+    """Returns a free port outside the range that the kernel uses for outgoing connections. Raises `no-free-port`.
 
     Inside that range a client's connection could take the port of a server that is being restarted. A client that
     keeps trying could even connect to itself.
@@ -53,7 +45,10 @@ def free_port() -> int:
     for port in random.sample(candidates, min(200, len(candidates))):
         if is_free(port):
             return port
-    raise NoFreePort()
+    raise Terminal(
+        f"No free port found on {HOST}: close programs that listen there, or name ports explicitly.",
+        code="no-free-port",
+    )
 
 
 def _ephemeral() -> tuple[int, int]:

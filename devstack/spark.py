@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from devstack.ports import HOST, PortInUse, is_free
+from devstack.ports import HOST, is_free, port_in_use
 from devstack.process import ProcessId, await_true, descendants, kill_family
 from devstack.secret import keep_secret
 from devstack.server import kept_port
@@ -24,11 +24,9 @@ NAME = "spark"
 MASTER = "local[*]"
 
 
-class NotWarm(Terminal):
+def first_spark_job_failed(output: str) -> Terminal:
     """The server listens, but its first job failed."""
-
-    def __init__(self, output: str) -> None:
-        super().__init__(f"Spark's first job failed: {output}")
+    return Terminal(f"Spark's first job failed: {output}", code="first-spark-job-failed")
 
 
 class SparkServer:
@@ -81,11 +79,11 @@ class SparkServer:
         )
 
     def prepare(self) -> None:
-        """Prepares folders and settings. Safe to repeat. Raises `PortInUse`."""
+        """Prepares folders and settings. Safe to repeat. Raises `port-in-use`."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for port in (self.port, self.ui_port):
             if not is_free(port):
-                raise PortInUse("Spark", port, f"--port {NAME}=PORT")
+                raise port_in_use("Spark", port, f"--port {NAME}=PORT")
         self.server.prepare()
 
     def spawn(self, output: IO[bytes], *, dies: bool = False) -> "subprocess.Popen[bytes]":
@@ -98,7 +96,9 @@ class SparkServer:
         return self.server.listens()
 
     def warm_up(self) -> None:
-        """Runs a first job, which takes a new server seconds. Later jobs start at once. Raises `NotWarm`."""
+        """Runs a first job, which takes a new server seconds. Later jobs start at once. Raises
+        `first-spark-job-failed`.
+        """
         given = json.dumps({"remote": self.server.url})
         done = subprocess.run(
             [sys.executable, "-m", "spark_jobs.warm_up"], input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -106,7 +106,7 @@ class SparkServer:
             env={**self.server.environment(), **self._marks},
         )  # fmt: skip
         if done.returncode != 0:
-            raise NotWarm(done.stdout.strip()[-1500:])
+            raise first_spark_job_failed(done.stdout.strip()[-1500:])
 
     def start(self, *, waits: bool = True) -> None:
         """Starts it for tests and benchmarks, and returns when it is warm. It ends with the calling thread."""
@@ -118,7 +118,7 @@ class SparkServer:
         await_true(lambda: self.is_ready() or child.poll() is not None, self.start_timeout)
         if not self.is_ready():
             self.kill()
-            raise NotWarm((self.directory / "log").read_text(errors="replace")[-1500:])
+            raise first_spark_job_failed((self.directory / "log").read_text(errors="replace")[-1500:])
         self.warm_up()
 
     def family(self) -> list[ProcessId]:

@@ -25,11 +25,9 @@ CONF = {
 START_SECONDS = 300.0
 
 
-class ClusterDidNotStart(Terminal):
+def spark_cluster_did_not_start(part: str, log: str) -> Terminal:
     """The master or a worker did not come up. `log`: by the end of their log."""
-
-    def __init__(self, part: str, log: str) -> None:
-        super().__init__(f"The {part} of Spark did not start: {log[-1500:]}")
+    return Terminal(f"The {part} of Spark did not start: {log[-1500:]}", code="spark-cluster-did-not-start")
 
 
 class SparkCluster:
@@ -52,7 +50,7 @@ class SparkCluster:
             port = self.url.rpartition(":")[2]
             self._master = self._start("master.Master", "--host", HOST, "--port", port, "--webui-port", "0")
             if not await_true(lambda: "New state: ALIVE" in self._log(), START_SECONDS):
-                raise ClusterDidNotStart("master", self._log())
+                raise spark_cluster_did_not_start("master", self._log())
             for _ in range(self._count):
                 self.add_worker()
         except BaseException:
@@ -71,13 +69,13 @@ class SparkCluster:
         return {**CONF, "spark.authenticate.secret": self.secret}
 
     def add_worker(self) -> None:
-        """Returns when the master knows it. Raises `ClusterDidNotStart`."""
+        """Returns when the master knows it. Raises `spark-cluster-did-not-start`."""
         known = self._log().count("Registering worker")
         place = ("--host", HOST, "--cores", "1", "--memory", "600m", "--webui-port", "0")
         work = ("--work-dir", str(self.folder / "work"))
         self.workers[f"worker {next(self._names)}"] = self._start("worker.Worker", *place, *work, self.url)
         if not await_true(lambda: self._log().count("Registering worker") > known, START_SECONDS):
-            raise ClusterDidNotStart("worker", self._log())
+            raise spark_cluster_did_not_start("worker", self._log())
 
     def kill_worker(self) -> None:
         """SIGKILL to the oldest worker and all below it."""

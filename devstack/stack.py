@@ -26,7 +26,7 @@ from devstack.blueprint import Blueprint, Wanted, replications_folder
 from devstack.home import REPOSITORY, Home
 from devstack.leftovers import any_left, end_all, kill_supervisor, read_process
 from devstack.mariadb import ensure_installed
-from devstack.ports import PortInUse, is_free
+from devstack.ports import is_free, port_in_use
 from devstack.postgres import PostgresServer
 from devstack.postgres_programs import programs
 from devstack.postgres_releases import NEWEST
@@ -45,33 +45,27 @@ OPTIONS = {"airflow": "--airflow-port PORT", "master": "--master-port PORT", "re
 """Options of `./sluice up` that choose ports, for messages. Other ports have `--port SERVICE=PORT`."""
 
 
-class StackNotUp(Terminal):
+def stack_not_up(home: Path) -> Terminal:
     """The stack does not run."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__(f"The stack of {home} is not up: start it with ./sluice up")
+    return Terminal(f"The stack of {home} is not up: start it with ./sluice up", code="stack-not-up")
 
 
-class UpFailed(Terminal):
+def service_did_not_start(service: str, reason: str, log: Path) -> Terminal:
     """A service or the supervisor could not be started."""
-
-    def __init__(self, service: str, reason: str, log: Path) -> None:
-        self.service, self.reason, self.log = service, reason, log
-        super().__init__(f"{service} could not be started: {reason}\nIts log is {log}")
+    return Terminal(f"{service} could not be started: {reason}\nIts log is {log}", code="service-did-not-start")
 
 
-class MustBeDown(Terminal):
+def stack_must_be_down(what: str) -> Terminal:
     """The change is impossible while the stack runs."""
+    return Terminal(
+        f"{what} can change only while the stack is down: run ./sluice down, then ./sluice up again.",
+        code="stack-must-be-down",
+    )
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} can change only while the stack is down: run ./sluice down, then ./sluice up again.")
 
-
-class UnknownService(Terminal):
+def unknown_service(name: str, known: Iterable[str]) -> Terminal:
     """The stack has no service of that name."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"There is no service '{name}'; there are: {', '.join(known)}.")
+    return Terminal(f"There is no service '{name}'; there are: {', '.join(known)}.", code="unknown-service")
 
 
 @dataclass(frozen=True)
@@ -93,14 +87,14 @@ class Stack:
     """The stack of one home. Parts that are not given are as they were at the last `up`."""
 
     def __init__(self, home: Path | str | None = None, **wanted: Unpack[Wanted]) -> None:
-        """Raises `BlueprintUnreadable`, `BadSlaveName`, `UnknownService` for a port."""
+        """Raises `blueprint-unreadable`, `bad-slave-name`, `unknown-service` for a port."""
         self.home = Home(home)
         wanted["replications"] = replications_folder(wanted.get("replications"))
         self.blueprint = Blueprint.of(Blueprint.read(self.home.blueprint), wanted)
         known = ["airflow", "master", "redis", "spark", "metadata", "mariadb"]
         known += [f"slave-{name}" for name in self.blueprint.slaves]
         for unknown in set(wanted.get("ports") or ()) - set(known):
-            raise UnknownService(unknown, known)
+            raise unknown_service(unknown, known)
 
     # -- its parts
 
@@ -148,8 +142,9 @@ class Stack:
     def up(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Starts all services that do not run, and returns when all run. A first start that fails stops them again.
 
-        `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `WrongRelease`,
-        `BinariesMissing`, `HomeUnusable`, `NotEnterable`, `NoServiceAccount`.
+        `say` receives a line at each step. Raises `service-did-not-start`, `stack-must-be-down`, `port-in-use`,
+        `postgres-release-differs`,
+        `postgres-missing`, `state-folder-unusable`, `folder-not-enterable`, `no-service-account`.
         """
         if self.blueprint.mariadb:
             ensure_installed()
@@ -205,19 +200,22 @@ class Stack:
     def kill(self, service: str) -> ProcessId:
         """Sends SIGKILL to a service's main process. The supervisor starts the service again.
 
-        Returns the killed process. Raises `StackNotUp`, `UnknownService`, `UpFailed` when the service has none.
+        Returns the killed process. Raises `stack-not-up`, `unknown-service`, `service-did-not-start` when the service
+        has none.
         """
         report = self._report(service)
         if report.process is None:
-            raise UpFailed(service, f"it is {report.state}: {report.message}", self.home.log(service))
+            raise service_did_not_start(service, f"it is {report.state}: {report.message}", self.home.log(service))
         report.process.send(signal.SIGKILL)
         return report.process
 
     def await_running(self, service: str, timeout: float = 120.0, after: ProcessId | None = None) -> Report:
-        """Waits until a service runs, as another process than `after` if that is given. Raises `UpFailed`."""
+        """Waits until a service runs, as another process than `after` if that is given. Raises
+        `service-did-not-start`.
+        """
         if not await_true(lambda: self.runs(service, after), timeout, 0.1):
             report = self._report(service)
-            raise UpFailed(service, f"it is {report.state}: {report.message}", self.home.log(service))
+            raise service_did_not_start(service, f"it is {report.state}: {report.message}", self.home.log(service))
         return self._report(service)
 
     def runs(self, service: str, after: ProcessId | None = None) -> bool:
@@ -229,7 +227,7 @@ class Stack:
         self._require_up()
         reports = {report.name: report for report in self._reports()}
         if service not in reports:
-            raise UnknownService(service, reports)
+            raise unknown_service(service, reports)
         return reports[service]
 
     def _reports(self) -> list[Report]:
@@ -240,7 +238,7 @@ class Stack:
 
     def _require_up(self) -> None:
         if read_process(self.home.supervisor) is None:
-            raise StackNotUp(self.home.root)
+            raise stack_not_up(self.home.root)
 
     def _runs_already(self, before: Blueprint) -> bool:
         return before == self.blueprint and self.status().is_up
@@ -249,11 +247,11 @@ class Stack:
         if any(before.ports.get(name) != port for name, port in self.blueprint.ports.items()):
             if all(self._current_port(name) == port for name, port in self.blueprint.ports.items()):
                 return
-            raise MustBeDown("A port")
+            raise stack_must_be_down("A port")
         if before.postgres != self.blueprint.postgres:
-            raise MustBeDown("PostgreSQL's release")
+            raise stack_must_be_down("PostgreSQL's release")
         if before.airflow != self.blueprint.airflow:
-            raise MustBeDown("Whether Airflow runs")
+            raise stack_must_be_down("Whether Airflow runs")
 
     def _current_port(self, name: str) -> int | None:
         reported = "airflow-api-server" if name == "airflow" else name
@@ -270,7 +268,7 @@ class Stack:
             server.require_release()
         for name, port in self.blueprint.ports.items():
             if not is_free(port):
-                raise PortInUse(name, port, OPTIONS.get(name, f"--port {name}=PORT"))
+                raise port_in_use(name, port, OPTIONS.get(name, f"--port {name}=PORT"))
 
     def _start_supervisor(self) -> ProcessId:
         log = self.home.log("supervisor")
@@ -291,7 +289,7 @@ class Stack:
             if child.poll() is None:
                 child.kill()
             reason = log.read_text(errors="replace")[-1500:] if ready else "it did not report in 60 s"
-            raise UpFailed("The supervisor", reason, log)
+            raise service_did_not_start("The supervisor", reason, log)
         return supervisor
 
     def _await_running(self, supervisor: ProcessId, began: float, say: Callable[[str], None]) -> None:
@@ -304,16 +302,16 @@ class Stack:
                     reported[report.name] = report.state
                     say(_progress(report, time.monotonic() - began))
                 if report.state is State.BACKING_OFF and report.failures >= GIVEN_UP_AFTER:
-                    raise UpFailed(report.name, report.message, self.home.log(report.name))
+                    raise service_did_not_start(report.name, report.message, self.home.log(report.name))
             running = {report.name for report in reports if report.state is State.RUNNING}
             if running == wanted:
                 return
             if not supervisor.alive():
-                raise UpFailed("The supervisor", "it ended", self.home.log("supervisor"))
+                raise service_did_not_start("The supervisor", "it ended", self.home.log("supervisor"))
             if time.monotonic() - began > UP_TIMEOUT:
                 late = min(wanted - running)
                 state = next((report.state for report in reports if report.name == late), "unknown to the supervisor")
-                raise UpFailed(late, f"still {state} after {UP_TIMEOUT:.0f} s", self.home.log(late))
+                raise service_did_not_start(late, f"still {state} after {UP_TIMEOUT:.0f} s", self.home.log(late))
             time.sleep(0.1)
 
     def _end(self, say: Callable[[str], None]) -> bool:

@@ -22,7 +22,7 @@ from sluice.pair import Pair
 from spark_jobs import apply_task
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer, differ, outdated
+from spark_jobs.executors import differ, executors_differ, outdated
 from spark_jobs.job_name import JobName
 from spark_jobs.session import LOOK_SECONDS, executor_reports, one_line, open_session, plain
 
@@ -74,7 +74,7 @@ def query_name(pair: Pair) -> str:
 def start(task: ApplyTask, record: QueryRecord) -> QueryRecord:
     """Starts the query in the session of `record`; returns the record with Spark's ids, without waiting for the task.
 
-    Raises `SparkAway`, and what needs a person: `ServerDiffers`, `ExecutorsDiffer`.
+    Raises `SparkAway`, and what needs a person: `spark-release-differs`, `executors-differ`.
     """
     from pyspark import cloudpickle
 
@@ -188,7 +188,7 @@ def kept_seconds(text: str) -> float | None:
 
 
 def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str, seconds: float) -> None:
-    """Raises `SparkAway` if no executor answers or one has another version of the library loaded, `ExecutorsDiffer` if
+    """Raises `SparkAway` if no executor answers or one has another version of the library loaded, `executors-differ` if
     they lack more."""
     try:
         reports = executor_reports(session, endpoint, named, name, seconds)
@@ -202,7 +202,7 @@ def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: st
     if lacking := differ([report for report in reports if report.library or report.lacking]):
         if outdated(lacking):
             raise SparkAway(endpoint, "; ".join(lacking))  # Ends with the upgrade of the other side.
-        raise ExecutorsDiffer(str(endpoint), lacking)
+        raise executors_differ(str(endpoint), lacking)
 
 
 def _query(session: "SparkSession", record: QueryRecord) -> "StreamingQuery | None":

@@ -26,7 +26,7 @@ from sluice.apply.apply_loop import ApplyLoop
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, Begun, QueryEnd
 from sluice.coordination.redis_store import StoreUnreachable
-from sluice.errors import Terminal, Transient
+from sluice.errors import Terminal, Transient, labeled
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint
@@ -67,16 +67,6 @@ class ApplyTask:
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
-
-
-class LibraryDiffers(Transient):
-    """The executor's Python worker has loaded another version of the library than the one that started the query."""
-
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            f"An executor of Spark at {place} has another version of Sluice loaded: start Spark's server anew, as "
-            "after each update of Sluice."
-        )
 
 
 def function(archive: bytes, fingerprint: str, pickled: bytes) -> Callable[[Iterator[pa.RecordBatch]], object]:
@@ -123,15 +113,19 @@ def _apply(task: ApplyTask, fingerprint: str, stop: threading.Event) -> tuple[in
     executor = SparkExecutor(f"sluice {task.pair}", task.endpoint)
     try:
         if library.fingerprint() != fingerprint:
-            raise LibraryDiffers(str(task.endpoint))
+            raise Transient(
+                f"An executor of Spark at {task.endpoint!s} has another version of Sluice loaded: start Spark's "
+                "server anew, as after each update of Sluice.",
+                code="library-differs",
+            )
         log.info("%s: the apply of Sluice %s runs on an executor of Spark at %s", task.pair, __version__, task.endpoint)
         store = redis_store.connect(task.redis_url)
         ApplyLoop(task.pair, store, executor, stop, watches_file=False).run()
     except Transient as error:
-        log.warning("%s", error)
+        log.warning("%s", labeled(error))
         return TRANSIENT, str(error)
     except Terminal as error:
-        log.error("%s", error)
+        log.error("%s", labeled(error))
         return TERMINAL, str(error)
     except Exception as error:
         log.exception("The apply failed in a way nobody foresaw; it may be started again")

@@ -36,18 +36,17 @@ class ExecutorReport:
 _OUTDATED = "has another version of Sluice loaded: start Spark's server anew, as after each update of Sluice"
 
 
-class ExecutorsDiffer(Terminal):
+def executors_differ(place: str, lacking: Sequence[str]) -> Terminal:
     """Executors cannot run the tasks of a job."""
-
-    def __init__(self, place: str, lacking: Sequence[str]):
-        remedy = (
-            " Give them the same Python and the packages of requirements.lock, as the image of docker-compose.yaml has "
-            "them, or an archive that ./sluice pack makes: docs/spark.md."
-        )
-        super().__init__(
-            f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}."
-            + ("" if outdated(lacking) else remedy)
-        )
+    remedy = (
+        " Give them the same Python and the packages of requirements.lock, as the image of docker-compose.yaml has "
+        "them, or an archive that ./sluice pack makes: docs/spark.md."
+    )
+    return Terminal(
+        f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}."
+        + ("" if outdated(lacking) else remedy),
+        code="executors-differ",
+    )
 
 
 def outdated(lacking: Sequence[str]) -> bool:
@@ -55,22 +54,17 @@ def outdated(lacking: Sequence[str]) -> bool:
     return all(one.endswith(_OUTDATED) for one in lacking)
 
 
-class ServerDiffers(Terminal):
-    """The endpoint runs another release of Spark than this machine's pyspark."""
-
-    def __init__(self, place: str, server: str, own: str):
-        super().__init__(
-            f"Spark at {place} is {server}, and pyspark here is {own}: tasks of one are not read by the other. Let the "
-            f"connection spark_default lead to a Spark Connect server of {_release(own)}: docs/spark.md."
-        )
-
-
 def check_version(place: str, version: str) -> None:
-    """Raises `ServerDiffers` if the server's `version` is of another release."""
+    """Raises `spark-release-differs` if the server's `version` is of another release."""
     import pyspark
 
     if _release(version) != _release(pyspark.__version__):
-        raise ServerDiffers(place, version, pyspark.__version__)
+        raise Terminal(
+            f"Spark at {place} is {version}, and pyspark here is {pyspark.__version__}: tasks of one are not read by "
+            "the other. Let the connection spark_default lead to a Spark Connect server of "
+            f"{_release(pyspark.__version__)}: docs/spark.md.",
+            code="spark-release-differs",
+        )
 
 
 def _release(version: str) -> str:
@@ -78,20 +72,14 @@ def _release(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-class PackagesMissing(Terminal):
-    """The archive of packages is not at the place in the connection."""
-
-    def __init__(self, archive: str):
-        super().__init__(
-            f"There is no archive {archive} on this machine, which the extra packages of the connection spark_default "
-            "names. Make it with ./sluice pack, or name where it is."
-        )
-
-
 def bring_packages(session: "SparkSession", archive: str) -> None:
-    """Makes executors of this session run tasks with the packages of the archive. Raises `PackagesMissing`."""
+    """Makes executors of this session run tasks with the packages of the archive. Raises `package-archive-missing`."""
     if not Path(archive).is_file():
-        raise PackagesMissing(archive)
+        raise Terminal(
+            f"There is no archive {archive} on this machine, which the extra packages of the connection spark_default "
+            "names. Make it with ./sluice pack, or name where it is.",
+            code="package-archive-missing",
+        )
     session.addArtifacts(f"{archive}#packages", archive=True)
     session.conf.set("spark.sql.execution.pyspark.python", "packages/bin/python")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice import __version__
-from sluice.errors import Terminal, Transient
+from sluice.errors import Terminal, Transient, labeled
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 from sluice.model.connection import ConnectionInfo
 from spark_jobs.endpoint import Endpoint
@@ -52,7 +52,9 @@ class JobInput:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # Not `from error`: the text may hold a password and must not reach a log.
-            raise Terminal(f"The job's input on stdin is not understood: {type(error).__name__} at {error}.") from None
+            raise Terminal(
+                f"The job's input on stdin is not understood: {type(error).__name__} at {error}.", code="bad-job-input"
+            ) from None
 
 
 def main(run: Callable[[JobInput, threading.Event], None]) -> int:
@@ -69,10 +71,10 @@ def main(run: Callable[[JobInput, threading.Event], None]) -> int:
     try:
         run(JobInput.read(sys.stdin.read()), stop)
     except Transient as error:
-        log.warning("%s", error)
+        log.warning("%s", labeled(error))
         return TRANSIENT
     except Terminal as error:
-        log.error("%s", error)
+        log.error("%s", labeled(error))
         return TERMINAL
     except Exception:
         log.exception("The job failed in a way nobody foresaw; it may be started again")

@@ -82,7 +82,9 @@ class LoadStopped(Transient):
 def run(job: JobInput, stop: threading.Event) -> None:
     update_id = job.extra.get("update_id")
     if not update_id:
-        raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
+        raise Terminal(
+            "The load job was given no update_id. Start it from the DAG initial_update.", code="update-id-missing"
+        )
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     update = Update.named(pair, update_id, Selection.from_dict(job.extra.get("choice", {})))
     transfer_folder = _files(job.extra.get("files"))
@@ -278,7 +280,11 @@ def _expect_good(update: Update, loaders: "Sequence[_Loader]") -> None:
     for loader in loaders:
         if isinstance(loader.failure, LoginRefused):
             let_in = any(each.reports for each in loaders)
-            raise ConnectionsOutdated(update, loader.failure) if let_in else Terminal(str(loader.failure))
+            raise (
+                ConnectionsOutdated(update, loader.failure)
+                if let_in
+                else Terminal(str(loader.failure), code="load-failed")
+            )
         if loader.failure is not None:
             raise loader.failure
 

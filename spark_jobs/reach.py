@@ -61,7 +61,7 @@ class ReachTask:
 
 def unreached(name: str, task: ReachTask) -> list[Unreached]:
     """Asks as many tasks as run at once by default; `name` begins the job's name. Raises `ExecutorsFailed`, and what
-    needs a person: `ExecutorsDiffer`, `ServerDiffers`."""
+    needs a person: `executors-differ`, `spark-release-differs`."""
     executor = SparkExecutor(name, task.endpoint)
     try:
         answers = executor.map(task, executor.parallelism, "check what executors reach")

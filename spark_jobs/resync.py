@@ -74,7 +74,11 @@ def _by_executors(name: str, endpoint: Endpoint, comparisons: Iterable[Compariso
             for level, line in done.lines:
                 log.log(level, "%s", line)
             if done.report is None:
-                raise Terminal(done.failure) if done.terminal else Transient(done.failure)
+                raise (
+                    Terminal(done.failure, code="comparison-failed")
+                    if done.terminal
+                    else Transient(done.failure, code="comparison-interrupted")
+                )
             reports.append(done.report)
     finally:
         executor.stop()

@@ -94,41 +94,17 @@ PROTECTED = {
 """Settings that nothing overrides: authentication and encryption."""
 
 
-class ServerDidNotStart(Transient):
+def spark_server_did_not_start(master: str, log: str) -> Transient:
     """The server ended, or was not ready in time."""
-
-    def __init__(self, master: str, log: str):
-        super().__init__(f"The Spark Connect server for {master} did not start: {log}")
+    return Transient(f"The Spark Connect server for {master} did not start: {log}", code="spark-server-did-not-start")
 
 
-class PortTaken(Transient):
-    """Another process listens on the port that was chosen for the server."""
-
-    def __init__(self, port: int, uid: int):
-        super().__init__(
-            f"Another process, of the user with the uid {uid}, listens on {HOST}:{port}, where Spark's server was to "
-            "listen. Nothing was sent to it."
-        )
-
-
-class UnsafeFolder(Terminal):
+def unsafe_folder(path: Path, reason: str) -> Terminal:
     """Other users could replace what Spark keeps in a folder."""
-
-    def __init__(self, path: Path, reason: str):
-        super().__init__(
-            f"{path} cannot be Spark's scratch folder: {reason}. Remove it, or name another folder in SPARK_LOCAL_DIRS."
-        )
-
-
-class SparkSecretMissing(Terminal):
-    """A cluster is configured without the secret that it shares with its drivers."""
-
-    def __init__(self, master: str):
-        super().__init__(
-            f"Spark at {master} is used with authentication only, and no secret is known here. Put the cluster's "
-            "spark.authenticate.secret into the password of the connection spark_default, or into spark-defaults.conf "
-            "in SPARK_CONF_DIR."
-        )
+    return Terminal(
+        f"{path} cannot be Spark's scratch folder: {reason}. Remove it, or name another folder in SPARK_LOCAL_DIRS.",
+        code="unsafe-folder",
+    )
 
 
 def is_local(master: str) -> bool:
@@ -255,20 +231,24 @@ class ConnectServer:
         return self._child
 
     def listens(self) -> bool:
-        """Whether its port accepts connections. Raises `PortTaken`."""
+        """Whether its port accepts connections. Raises `spark-port-taken`."""
         found = listener(self.port)
         if found is not None and (
             found.uid != os.geteuid() or (self._child is not None and not belongs_to(found, self._child.pid))
         ):
             self.stop()
-            raise PortTaken(self.port, found.uid)
+            raise Transient(
+                f"Another process, of the user with the uid {found.uid}, listens on {HOST}:{self.port}, where "
+                "Spark's server was to listen. Nothing was sent to it.",
+                code="spark-port-taken",
+            )
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
             return True
         return False
 
     def start(self) -> None:
         """Starts it and returns when it listens. It ends with the calling thread, if the kernel supports that. Raises
-        `ServerDidNotStart`, `SparkSecretMissing`."""
+        `spark-server-did-not-start`, `spark-secret-missing`."""
         self.prepare()
         with open(self.log, "wb") as output:
             child = self.spawn(output, dies=True)
@@ -278,8 +258,15 @@ class ConnectServer:
                 self.stop()
                 log = self.log.read_text(errors="replace")
                 if _SECRET_LACKING in log:
-                    raise SparkSecretMissing(self.master)
-                raise ServerDidNotStart(self.master, log[-1500:].strip() or f"it is silent for {START_SECONDS:.0f} s")
+                    raise Terminal(
+                        f"Spark at {self.master} is used with authentication only, and no secret is known here. Put "
+                        "the cluster's spark.authenticate.secret into the password of the connection spark_default, "
+                        "or into spark-defaults.conf in SPARK_CONF_DIR.",
+                        code="spark-secret-missing",
+                    )
+                raise spark_server_did_not_start(
+                    self.master, log[-1500:].strip() or f"it is silent for {START_SECONDS:.0f} s"
+                )
             time.sleep(0.05)
 
     def stop(self) -> None:
@@ -310,7 +297,7 @@ class ConnectServer:
 
 def own_scratch() -> Path:
     """This process's folder in the first of SPARK_LOCAL_DIRS, or else in the system's temporary folder. Removes what
-    killed processes left there. Raises `UnsafeFolder`."""
+    killed processes left there. Raises `unsafe-folder`."""
     named = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
     base = named[0] if named else Path(tempfile.gettempdir()) / f"sluice-spark-{os.geteuid()}"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -325,15 +312,15 @@ def own_scratch() -> Path:
 
 
 def _require_safe(path: Path, *, shared: bool) -> None:
-    """Raises `UnsafeFolder` unless only this user, or root, can replace what is in the folder. `shared`: others may
+    """Raises `unsafe-folder` unless only this user, or root, can replace what is in the folder. `shared`: others may
     have folders there as well, as in a temporary folder."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise UnsafeFolder(path, "it is a link or a file")
+        raise unsafe_folder(path, "it is a link or a file")
     if status.st_uid != os.geteuid() and not (shared and status.st_uid == 0):
-        raise UnsafeFolder(path, f"it belongs to the user with the uid {status.st_uid}")
+        raise unsafe_folder(path, f"it belongs to the user with the uid {status.st_uid}")
     if status.st_mode & 0o022 and not (shared and status.st_mode & stat.S_ISVTX):
-        raise UnsafeFolder(path, "other users may write there")
+        raise unsafe_folder(path, "other users may write there")
 
 
 def _lives(pid: str) -> bool:
@@ -351,7 +338,7 @@ def home() -> Path:
     """The folder of the installed pyspark, with Spark in it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Terminal("pyspark is not installed: install requirements.lock.")
+        raise Terminal("pyspark is not installed: install requirements.lock.", code="pyspark-missing")
     return Path(spec.origin).parent
 
 

@@ -28,10 +28,10 @@ from sluice.executor import ExecutorsFailed, never
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import (
     ExecutorReport,
-    ExecutorsDiffer,
     bring_packages,
     check_version,
     differ,
+    executors_differ,
     reporter,
     unable,
 )
@@ -145,7 +145,9 @@ class SparkExecutor:
             self._lose(session, TimeoutError("its work was cancelled"))
 
     def check(self) -> None:
-        """Raises a `Terminal` that needs a person: `SparkSecretMissing`, `ServerDiffers`, `ExecutorsDiffer`, …"""
+        """Raises a `Terminal` that needs a person: `spark-secret-missing`, `spark-release-differs`,
+        `executors-differ`, …
+        """
         if self._refused is not None:
             raise self._refused
 
@@ -245,8 +247,8 @@ class SparkExecutor:
         return session
 
     def _supplied(self, session: "SparkSession") -> list[ExecutorReport]:
-        """Checks the executors after they have the library, and the packages that are sent. Raises `PackagesMissing`,
-        `ExecutorsDiffer`."""
+        """Checks the executors after they have the library, and the packages that are sent. Raises
+        `package-archive-missing`, `executors-differ`."""
         if self._endpoint.packages:
             bring_packages(session, self._endpoint.packages)
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
@@ -261,7 +263,7 @@ class SparkExecutor:
             shutil.rmtree(folder)
         reports = self._reports(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
         if lacking := differ(reports):
-            raise ExecutorsDiffer(str(self._endpoint), lacking)
+            raise executors_differ(str(self._endpoint), lacking)
         return reports
 
     def _reports(self, session: "SparkSession", seconds: float) -> list[ExecutorReport]:
@@ -314,8 +316,8 @@ def executor_reports(
 ) -> list[ExecutorReport]:
     """Checks the executors once, with as many tasks as run at the same time by default.
 
-    `name`: the beginning of the job's name. Raises `ServerDiffers`, `ExecutorsDiffer` if no task can run the check,
-    and `TimeoutError` if there is no answer within `seconds`.
+    `name`: the beginning of the job's name. Raises `spark-release-differs`, `executors-differ` if no task can run the
+    check, and `TimeoutError` if there is no answer within `seconds`.
     """
     frame = session.range(0, 4096).mapInArrow(reporter(), ExecutorReport.SCHEMA)
     done: list[ExecutorReport | Exception] = []
@@ -335,7 +337,7 @@ def executor_reports(
     for each in done:
         if isinstance(each, Exception):
             if lacking := unable(each):
-                raise ExecutorsDiffer(str(endpoint), [lacking]) from each
+                raise executors_differ(str(endpoint), [lacking]) from each
             raise each
     return [each for each in done if isinstance(each, ExecutorReport)]
 

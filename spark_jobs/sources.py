@@ -78,10 +78,6 @@ _EQUAL = _ORDERED | {Kind.BOOLEAN, Kind.TEXT}
 """Kinds whose values are equal on the master if Spark finds them equal. CHAR is not one, because of its blanks."""
 
 
-class OptionWrong(Terminal):
-    """An option of a read has a wrong value."""
-
-
 def register(spark: "SparkSession", prefix: str, connections: Mapping[str, ConnectionInfo]) -> None:
     """Registers the formats `sluice` and `sluice.changes` in the session, for the replication `prefix`.
 
@@ -91,7 +87,10 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
     replication = config.load(prefix)
     conn_id = replication.master.conn_id
     if conn_id not in connections:
-        raise OptionWrong(f"The connection {conn_id!r} of {prefix} is not among those given: {sorted(connections)}.")
+        raise Terminal(
+            f"The connection {conn_id!r} of {prefix} is not among those given: {sorted(connections)}.",
+            code="wrong-option",
+        )
     known: dict[str, Master] = getattr(spark, "_sluice_masters", {})
     known[str(replication.prefix)] = Master.of(replication, connections[conn_id])
     spark._sluice_masters = known  # type: ignore[attr-defined]
@@ -181,17 +180,20 @@ class _Source(DataSource):
         known = OPTIONS[self.name()] | {"path"}
         if strange := sorted(name for name in options if name.lower() not in known):
             shown = ", ".join(sorted(known - {"path"}))
-            raise OptionWrong(f"{self.name()} has no option {strange[0]}; it has {shown}.")
+            raise Terminal(f"{self.name()} has no option {strange[0]}; it has {shown}.", code="wrong-option")
 
     @property
     def master(self) -> Master:
-        """Raises `OptionWrong`."""
+        """Raises `wrong-option`."""
         given = self._text("prefix").upper()
         if not given and len(self.masters) == 1:
             return next(iter(self.masters.values()))
         if given not in self.masters:
             known = ", ".join(sorted(self.masters))
-            raise OptionWrong(f"option prefix: {given!r} is not registered in this session; {known} is. See register.")
+            raise Terminal(
+                f"option prefix: {given!r} is not registered in this session; {known} is. See register.",
+                code="wrong-option",
+            )
         return self.masters[given]
 
     @property
@@ -205,7 +207,7 @@ class _Source(DataSource):
 
     @property
     def feed(self) -> str:
-        """The name of a feed of the replication; empty without one. Raises `NotAFeed`."""
+        """The name of a feed of the replication; empty without one. Raises `unknown-feed`."""
         name = self._text("feed")
         if name:
             self.master.check_feed(name)
@@ -218,14 +220,16 @@ class _Source(DataSource):
         return tuple(part.strip() for part in self._text(name).split(",") if part.strip())
 
     def _position(self, name: str) -> Position | None:
-        """Raises `OptionWrong`."""
+        """Raises `wrong-option`."""
         text = self._text(name)
         if not text:
             return None
         try:
             return positions.parse(text)
         except (ValueError, KeyError, TypeError):
-            raise OptionWrong(f"option {name}: {text[:80]!r} is no position, as `position_of` gives it.") from None
+            raise Terminal(
+                f"option {name}: {text[:80]!r} is no position, as `position_of` gives it.", code="wrong-option"
+            ) from None
 
 
 class TableSource(_Source):
@@ -237,9 +241,9 @@ class TableSource(_Source):
 
     @property
     def wanted_table(self) -> TableName:
-        """Raises `OptionWrong`."""
+        """Raises `wrong-option`."""
         if self.table is None:
-            raise OptionWrong("option table is missing: name the table as schema.table.")
+            raise Terminal("option table is missing: name the table as schema.table.", code="wrong-option")
         return self.table
 
     def schema(self) -> StructType:
@@ -249,7 +253,10 @@ class TableSource(_Source):
         arrow = arrow_columns.schema(columns, self.texts)
         chosen = self._list("columns")
         if strange := [name for name in chosen if name not in arrow.names]:
-            raise OptionWrong(f"option columns: {table} has no column {strange[0]!r}; it has {', '.join(arrow.names)}.")
+            raise Terminal(
+                f"option columns: {table} has no column {strange[0]!r}; it has {', '.join(arrow.names)}.",
+                code="wrong-option",
+            )
         if chosen:
             arrow = pa.schema([arrow.field(name) for name in chosen])
         return from_arrow_schema(arrow)
@@ -260,7 +267,7 @@ class TableSource(_Source):
         except ValueError:
             rows = 0
         if rows < 1:
-            raise OptionWrong("option partitionRows: write a whole number above 0.")
+            raise Terminal("option partitionRows: write a whole number above 0.", code="wrong-option")
         return TableReader(self.master, self.wanted_table, schema, rows, self.feed, self._position("position"))
 
 
@@ -322,7 +329,10 @@ class ChangeSource(_CarriesLibrary, _Source):
             if begin is None and self.feed:
                 begin = change_read.begun(master, session, self.feed, self._table_text)
             if begin is None:
-                raise OptionWrong("option from is missing: the position after which changes are read, or option feed.")
+                raise Terminal(
+                    "option from is missing: the position after which changes are read, or option feed.",
+                    code="wrong-option",
+                )
             if end is None:
                 end = master.queue(session).take(begin)
                 master.queue(session).secure(end)
@@ -331,9 +341,10 @@ class ChangeSource(_CarriesLibrary, _Source):
 
     def streamReader(self, schema: StructType) -> "ChangeStream":  # noqa: N802
         if not self.feed:
-            raise OptionWrong(
+            raise Terminal(
                 "option feed is missing: a stream needs a named reader, which keeps its changes from being purged. Add "
-                "one under feeds in the replication's file."
+                "one under feeds in the replication's file.",
+                code="wrong-option",
             )
         return ChangeStream(self.library, self._read(), self.feed, self._table_text, self._position("from"))
 

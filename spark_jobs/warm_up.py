@@ -12,7 +12,7 @@ from spark_jobs.session import SparkExecutor
 
 
 def warm_up(endpoint: Endpoint) -> None:
-    """Returns when a job has run. Raises `ExecutorsFailed`, `ExecutorsDiffer`."""
+    """Returns when a job has run. Raises `ExecutorsFailed`, `executors-differ`."""
     executor = SparkExecutor("sluice", endpoint)
     try:
         executor.map(lambda number: number, executor.parallelism, "warm up")

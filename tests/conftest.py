@@ -25,9 +25,10 @@ from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, RELEASES
 from devstack.redis import RedisServer
 from devstack.server import Server
-from devstack.spark import NotWarm, SparkServer
+from devstack.spark import SparkServer
 from sluice.capture import resources
 from sluice.cli import airflow_api
+from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
@@ -473,7 +474,7 @@ def spark() -> Iterator[SparkServer]:
 
 def _warm(server: SparkServer) -> bool:
     """Whether its first job has run. On a busy machine it gives up earlier than a test may."""
-    with suppress(NotWarm):
+    with suppress(Terminal):
         server.warm_up()
         return True
     return False

@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -58,13 +57,6 @@ CREATE SCHEMA IF NOT EXISTS shop;
 CREATE TABLE shop.orders (id numeric PRIMARY KEY, customer text, amount numeric(10,2), at timestamp(0));
 """
 Row = dict[str, Any]
-
-
-class TimedOut(Terminal):
-    """A condition did not hold in time."""
-
-    def __init__(self, what: str, folder: Path):
-        super().__init__(f"{what} did not appear within {WAIT_SECONDS:.0f} s. The logs are in {folder}.")
 
 
 class History:
@@ -268,12 +260,15 @@ class RedoDemo:
         return pids[0]
 
     def _await(self, what: str, condition: Any) -> None:
-        """Waits for the condition. Raises `TimedOut`, or the error that ended the apply."""
+        """Waits for the condition. Raises `demo-timed-out`, or the error that ended the apply."""
         came = await_true(lambda: self._failed is not None or condition(), WAIT_SECONDS, 0.2)
         if self._failed is not None:
             raise self._failed
         if not came:
-            raise TimedOut(what, self.folder)
+            raise Terminal(
+                f"{what} did not appear within {WAIT_SECONDS:.0f} s. The logs are in {self.folder}.",
+                code="demo-timed-out",
+            )
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -18,22 +18,16 @@ POLL = 0.1
 SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
 
 
-class NotEnoughDisk(Terminal):
-    """The state folder's disk is too small for the demo's databases."""
-
-    def __init__(self, folder: object, free: int, needed: int) -> None:
-        super().__init__(
-            f"The disk of {folder} has {free >> 20:,} MB free, and this demo may need {needed >> 20:,} MB: choose a"
-            f" smaller --scale, or another folder with SLUICE_HOME."
-        )
-
-
 def require_disk(folder: Path, scale: int, databases: int) -> None:
-    """Raises `NotEnoughDisk` when that many databases of the scale, with logs and queue, could fill the disk."""
+    """Raises `disk-too-small` when that many databases of the scale, with logs and queue, could fill the disk."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free, needed = shutil.disk_usage(existing).free, SPARE_BYTES + scale * BYTES_A_SCALE * databases
     if free < needed:
-        raise NotEnoughDisk(folder, free, needed)
+        raise Terminal(
+            f"The disk of {folder} has {free >> 20:,} MB free, and this demo may need {needed >> 20:,} MB: choose a"
+            f" smaller --scale, or another folder with SLUICE_HOME.",
+            code="disk-too-small",
+        )
 
 
 def start(

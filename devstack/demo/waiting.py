@@ -13,33 +13,16 @@ from sluice.errors import SluiceError, Terminal
 
 POLL = 0.1
 STUCK = 300.0
-"""Seconds without progress after which a wait ends with `Stuck`."""
+"""Seconds without progress after which a wait ends with `demo-stuck`."""
 OUTAGE = 60.0
 """Seconds for which `retry` tolerates a server's outage."""
 
 
-class Stuck(Terminal):
-    """A condition does not hold, and there is no progress."""
-
-    def __init__(self, what: str, state: str) -> None:
-        super().__init__(
-            f"{what} was not reached, and there was no progress for {STUCK:.0f} s. {state}"
-            " The logs of jobs and services are in the folder logs of SLUICE_HOME; the DAG runs are in Airflow."
-        )
-
-
-class GateClosed(Terminal):
-    """The apply stopped at an error that needs a person's decision."""
-
-    def __init__(self, slave: str, closure: str) -> None:
-        super().__init__(f"The gate of {slave} is closed by {closure}")
-
-
-class SupervisorGone(Terminal):
+def supervisor_gone(log: object) -> Terminal:
     """The supervisor, which restarts the servers, has ended."""
-
-    def __init__(self, log: object) -> None:
-        super().__init__(f"The supervisor of the servers has ended, its log is {log}. Start the demo again.")
+    return Terminal(
+        f"The supervisor of the servers has ended, its log is {log}. Start the demo again.", code="supervisor-gone"
+    )
 
 
 class Waiting:
@@ -49,8 +32,8 @@ class Waiting:
         self.stack, self.replicas, self.events = stack, replicas, events
 
     def until(self, what: str, condition: Callable[[], bool], progress: Callable[[], object]) -> None:
-        """Waits until the condition holds. Raises the errors of `raise_failures`, and `Stuck` if `progress` does not
-        change.
+        """Waits until the condition holds. Raises the errors of `raise_failures`, and `demo-stuck` if `progress`
+        does not change.
         """
         seen, since = progress(), time.monotonic()
         while not condition():
@@ -58,7 +41,12 @@ class Waiting:
             if (now := progress()) != seen:
                 seen, since = now, time.monotonic()
             elif time.monotonic() - since > STUCK:
-                raise Stuck(what, str(seen))
+                raise Terminal(
+                    f"{what} was not reached, and there was no progress for {STUCK:.0f} s. {seen!s}"
+                    " The logs of jobs and services are in the folder logs of SLUICE_HOME; the DAG runs are in "
+                    "Airflow.",
+                    code="demo-stuck",
+                )
             time.sleep(POLL)
 
     def retry(self, action: Callable[[], object], what: str) -> None:
@@ -75,12 +63,12 @@ class Waiting:
                 time.sleep(0.5)
 
     def raise_failures(self) -> None:
-        """Raises `RunFailed`, `GateClosed`, `SupervisorGone`."""
+        """Raises `RunFailed`, `demo-gate-closed`, `supervisor-gone`."""
         for replica in self.replicas:
             if failure := replica.update.failure():
                 raise failure
             closures = replica.observer.latest.closures
             if fault := next((text for text in closures if text.startswith(f"{ERROR} (")), None):
-                raise GateClosed(replica.name, fault)
+                raise Terminal(f"The gate of {replica.name} is closed by {fault}", code="demo-gate-closed")
         if self.stack.status().supervisor is None:
-            raise SupervisorGone(self.stack.home.log("supervisor"))
+            raise supervisor_gone(self.stack.home.log("supervisor"))

@@ -127,7 +127,10 @@ def _scripts(args: argparse.Namespace, given: list[str]) -> list[Script]:
     if args.command_line:
         scripts.append(("command", [Statement(args.command_line, 1, Kind.PROGRAM)]))
     if not scripts:
-        raise Terminal("There is nothing to rehearse: name scripts, a --folder with some, or a --command.")
+        raise Terminal(
+            "There is nothing to rehearse: name scripts, a --folder with some, or a --command.",
+            code="nothing-to-rehearse",
+        )
     return scripts
 
 
@@ -140,14 +143,17 @@ def _writes(args: argparse.Namespace, plain: ConnectionInfo) -> list[str]:
             return [statement.text for statement in read(_there(args.writes))]
         found = accepted(connection, statements_of(connection))
     if not found:
-        raise Terminal("No writes could be made up for these tables: name a file of the application's with --writes.")
+        raise Terminal(
+            "No writes could be made up for these tables: name a file of the application's with --writes.",
+            code="no-writes",
+        )
     return found
 
 
 def _there(name: str) -> Path:
     file = Path(name)
     if not file.is_file():
-        raise Terminal(f"There is no file {file}.")
+        raise Terminal(f"There is no file {file}.", code="file-missing")
     return file
 
 
@@ -159,21 +165,30 @@ def _origin(args: argparse.Namespace, prefix: str | None) -> Origin:
     if replication is not None:
         place = replication.master
         if place.stream is not None or place.vendor != "postgres":
-            raise Terminal(f"{replication.prefix}: only a PostgreSQL master that is captured by triggers is rehearsed.")
+            raise Terminal(
+                f"{replication.prefix}: only a PostgreSQL master that is captured by triggers is rehearsed.",
+                code="master-not-rehearsable",
+            )
         others = [name for name, slave in replication.slaves.items() if slave.vendor not in ("postgres", "mysql")]
         if others:
             raise Terminal(
-                f"{replication.prefix}: only slaves on PostgreSQL and MariaDB are rehearsed, not {', '.join(others)}."
+                f"{replication.prefix}: only slaves on PostgreSQL and MariaDB are rehearsed, not {', '.join(others)}.",
+                code="slaves-not-rehearsable",
             )
         if not args.master and not files:
             master = _connection(place.conn_id, place.vendor)
     if args.master:
         master = accounts.located(args.master)
     if master is None and not files:
-        raise Terminal("Say what to copy: --schema FILE, --master URL, or the PREFIX of a replication.")
+        raise Terminal(
+            "Say what to copy: --schema FILE, --master URL, or the PREFIX of a replication.", code="no-schema"
+        )
     release = args.postgres or (definitions.release_of(master) if master else NEWEST)
     if release not in RELEASES:
-        raise Terminal(f"PostgreSQL {release} is not known here: name another release with --postgres.")
+        raise Terminal(
+            f"PostgreSQL {release} is not known here: name another release with --postgres.",
+            code="unknown-postgres-release",
+        )
     return Origin(replication, master, files, release)
 
 

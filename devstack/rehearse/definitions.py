@@ -41,16 +41,6 @@ class NotMade(Terminal):
         super().__init__(f"{place} ends with an error, before any script ran: {output.strip()[-1000:]}")
 
 
-class NotRead(Terminal):
-    """The master's definitions cannot be read."""
-
-    def __init__(self, info: ConnectionInfo, reason: str):
-        super().__init__(
-            f"The definitions of {info.database} at {info.host}:{info.port} cannot be read: {reason.strip()[-1000:]} "
-            "Nothing was changed there."
-        )
-
-
 def from_files(server: PostgresServer, database: str, files: Iterable[Path], user: str) -> None:
     """Makes the database, the roles that the files name, and what the files define. Raises `NotMade`."""
     server.create_database(database)
@@ -97,7 +87,9 @@ def release_of(master: ConnectionInfo) -> int:
 
 
 def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, user: str) -> None:
-    """Makes the master's database on the server. Raises `NotRead`, `NotMade`, and errors of the sessions."""
+    """Makes the master's database on the server. Raises `master-not-readable`, `NotMade`, and errors of the
+    sessions.
+    """
     dump, roles = folder / "definitions.sql", folder / "roles.sql"
     _read(master, ["pg_dumpall", "--roles-only", "--no-role-passwords", "-f", str(roles)])
     options = ["--schema-only", "--no-subscriptions", "--no-tablespaces", f"--lock-wait-timeout={LOCK_TIMEOUT}"]
@@ -136,7 +128,11 @@ def _read(master: ConnectionInfo, command: list[str]) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise NotRead(master, done.stderr)
+        raise Terminal(
+            f"The definitions of {master.database} at {master.host}:{master.port} cannot be read: "
+            f"{done.stderr.strip()[-1000:]} Nothing was changed there.",
+            code="master-not-readable",
+        )
 
 
 def _leave(server: PostgresServer, master: "psycopg.Connection[tuple[object, ...]]", database: str) -> None:

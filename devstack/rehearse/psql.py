@@ -34,16 +34,6 @@ STUCK_SECONDS = 10.0
 _PLACE = re.compile(r"^psql:<stdin>:\d+: ")
 
 
-class NotAStatement(Terminal):
-    """psql waits for the end of what was sent."""
-
-    def __init__(self, statement: Statement):
-        super().__init__(
-            f"psql finds no end of the statement in line {statement.line}: {statement.short!r}. A quote or a comment "
-            "may be open there."
-        )
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a statement ended."""
@@ -134,7 +124,7 @@ class Psql:
         return "".join(rest)
 
     def run(self, statement: Statement) -> Outcome:
-        """Runs a statement, and returns when psql is ready for the next one. Raises `NotAStatement`."""
+        """Runs a statement, and returns when psql is ready for the next one. Raises `statement-without-end`."""
         begun = time.monotonic()
         stdin = self._process.stdin
         assert stdin is not None
@@ -148,7 +138,11 @@ class Psql:
             except queue.Empty:
                 if self._waiting() > STUCK_SECONDS and time.monotonic() > begun + STUCK_SECONDS:
                     self._process.kill()
-                    raise NotAStatement(statement) from None
+                    raise Terminal(
+                        f"psql finds no end of the statement in line {statement.line}: {statement.short!r}. A quote "
+                        "or a comment may be open there.",
+                        code="statement-without-end",
+                    ) from None
                 continue
             seconds = time.monotonic() - begun
             if line is None:

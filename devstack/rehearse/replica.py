@@ -117,7 +117,7 @@ class Replica:
             except SluiceError as error:
                 self.failure = error
             except Exception as error:
-                self.failure = Terminal(f"{type(error).__name__}: {error}")
+                self.failure = Terminal(f"{type(error).__name__}: {error}", code="replica-failed")
                 logging.getLogger(__name__).exception("%s: the apply has ended", self.pair)
 
         thread = threading.Thread(target=run, name=f"apply {self.pair}", daemon=True)

@@ -44,7 +44,7 @@ class Servers:
     """The servers, started by `start`; `stack` ends them and removes their folder."""
 
     def __init__(self, stack: ExitStack, release: int, settings: Mapping[str, str], vendors: Collection[str]):
-        """`vendors`: of the slaves. Raises `MariaDBMissing`."""
+        """`vendors`: of the slaves. Raises `mariadb-missing`."""
         remove_left()
         self.folder = new_folder(FOLDER)
         stack.callback(shutil.rmtree, self.folder, ignore_errors=True)

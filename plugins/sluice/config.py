@@ -30,7 +30,7 @@ from sluice.configuration.options import (
     ThrottleOptions,
     VerifyOptions,
 )
-from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
+from sluice.configuration.resolve import ResolvedTable, tables_missing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, prefix_meant
@@ -45,14 +45,12 @@ __all__ = [
     "InitialOptions",
     "Mistake",
     "NotifierConfig",
-    "OwnTable",
     "Replication",
     "ResolvedTable",
     "SlaveConfig",
     "Survey",
     "TablePattern",
     "TableRule",
-    "TablesMissing",
     "ThrottleOptions",
     "UnknownPrefix",
     "UnknownSlave",
@@ -62,6 +60,7 @@ __all__ = [
     "load",
     "load_all",
     "survey",
+    "tables_missing",
 ]
 
 

@@ -3,16 +3,30 @@
 `Terminal`: a person must act; Airflow stops retrying. `Transient`: the same call may succeed later; callers retry with
 back-off, without limit after a lost connection.
 
-Every message names place, reason and remedy. Subclasses keep values for programs in attributes, and are defined in the
-module that raises them.
+Every message names place, reason and remedy, and every error has a code (docs/errors.md): of an error that is made of
+`Terminal` or `Transient` it is given beside the text, of a subclass it is the name of the class. A class of its own has
+what some caller catches by name; its values for programs are attributes.
 """
+
+import re
 
 RESTART_APPLY = "clear the task apply of the DAG cdc_apply"
 """What a person does in Airflow to start an apply again."""
 
 
 class SluiceError(Exception):
-    """Root of all errors Sluice raises on purpose."""
+    """Root of all errors Sluice raises on purpose. `code`: names the reason for logs, pages and tests."""
+
+    code = "error"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+
+    def __init__(self, *texts: object, code: str = "") -> None:
+        super().__init__(*texts)
+        if code:
+            self.code = code
 
 
 class Terminal(SluiceError):
@@ -28,3 +42,12 @@ class DataLost(Terminal):
 
 class Transient(SluiceError):
     """Another try may succeed: an outage, a lock, a lost connection."""
+
+
+_LABELED = re.compile(r" \[[a-z0-9-]+\]$")
+
+
+def labeled(error: SluiceError) -> str:
+    """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays."""
+    text = str(error)
+    return text if _LABELED.search(text) else f"{text} [{error.code}]"

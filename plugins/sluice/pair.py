@@ -30,17 +30,6 @@ class ConnectionsOutdated(Transient):
         super().__init__(f"{subject}: {reason} The job starts again with the connections as Airflow has them now.")
 
 
-class NamesChanged(Terminal):
-    """Names in the master's rows differ from those in the stream of its redo."""
-
-    def __init__(self, pair: "Pair"):
-        super().__init__(
-            f"{pair}: rows are read under the master's names, and the changes have them in small letters. Write "
-            "exact_names: true under redo and the tables as the master has them, capture into another location, then "
-            "start an initial update."
-        )
-
-
 @dataclass(frozen=True)
 class Pair:
     """A prefix and a slave with their connections. It is sent to Spark's executors with passwords: never log it."""
@@ -74,10 +63,15 @@ class Pair:
         return Pair(replication, config, stream, slave_info, rows_info=rows)
 
     def place_of_rows(self) -> ConnectionInfo:
-        """The connection for the master's rows. Raises `NamesChanged`."""
+        """The connection for the master's rows. Raises `names-differ`."""
         redo = self.replication.redo
         if self.rows_info is not None and redo is not None and not redo.exact_names:
-            raise NamesChanged(self)
+            raise Terminal(
+                f"{self}: rows are read under the master's names, and the changes have them in small letters. Write "
+                "exact_names: true under redo and the tables as the master has them, capture into another location, "
+                "then start an initial update.",
+                code="names-differ",
+            )
         return self.rows_info or self.master_info
 
     @property

@@ -8,9 +8,9 @@ import pytest
 
 from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.operate.actions import ACTIONS, Incomplete, ordered
-from sluice.operate.api import DagPaused, NothingRuns
 from sluice.operate.perform import Done, perform, waiting
 from tests.browser.rig import PASSWORD, Monitor
+from tests.errors import raises_code
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_an_update_is_cancelled_and_that_of_another_slave_goes_on(otto: AirflowA
     # What is left of the run is its last task, which takes the update back.
     assert {task for task, _, state in states(otto, berlin) if state is None} == {"settle"}
     assert not {state for _, _, state in states(otto, oslo)} - {None}
-    with pytest.raises(NothingRuns, match="SHOP_ → tokyo is under way"):
+    with raises_code("nothing-runs", match="SHOP_ → tokyo is under way"):
         do(otto, "cancel", "tokyo")
 
 
@@ -81,7 +81,7 @@ def test_a_transfer_is_approved_once(otto: AirflowApi, monitor: Monitor) -> None
     answer = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
     assert answer["chosen_options"] == ["Approve"] and answer["responded_by_user"]["name"] == "otto"
     assert otto.get(f"dags/{dag}/dagRuns/{run}")["note"] == "carried by train"
-    with pytest.raises(NothingRuns, match="waits no more"):
+    with raises_code("nothing-runs", match="waits no more"):
         do(otto, "approve", "berlin", question=question)
 
 
@@ -126,7 +126,7 @@ def test_an_action_whose_dag_is_paused_says_so_and_starts_nothing(otto: AirflowA
         pause(olga, dag, paused=True)
         try:
             before = otto.get(f"dags/{dag}/dagRuns")["total_entries"]
-            with pytest.raises(DagPaused, match=f"the DAG {dag} is paused in Airflow.*Unpause it"):
+            with raises_code("dag-paused", match=f"the DAG {dag} is paused in Airflow.*Unpause it"):
                 do(otto, name, "berlin", why=why)
             assert otto.get(f"dags/{dag}/dagRuns")["total_entries"] == before
         finally:

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from sluice.airflow import connections
-from sluice.airflow.connections import ConnectionMissing
-from sluice.coordination.redis_store import StoreNotConfigured
 from sluice.database.registry import UnknownVendor
-from sluice.model.airflow_connection import ConnectionUnusable
 from sluice.model.location import S3Access
 from spark_jobs.endpoint import Endpoint
+from tests.errors import raises_code
 
 FULL = {
     "conn_type": "postgres", "host": "db", "port": 5433, "schema": "shop", "login": "anna", "password": "p@ss/w:rd",
@@ -48,7 +46,7 @@ def test_the_port_has_a_default(connection: Any) -> None:
 
 
 def test_a_missing_connection_is_named_with_the_place_to_add_it() -> None:
-    with pytest.raises(ConnectionMissing, match=r"no connection 'nowhere', which DEMO.yaml names. Add it in Airflow"):
+    with raises_code("connection-missing", match=r"no connection 'nowhere', which DEMO.yaml names. Add it in Airflow"):
         connections.info("nowhere", "postgres", "DEMO.yaml")
 
 
@@ -64,7 +62,7 @@ def test_a_missing_connection_is_named_with_the_place_to_add_it() -> None:
 )
 def test_an_unsuitable_connection_is_explained(connection: Any, values: dict[str, Any], said: str) -> None:
     connection("odd", **values)
-    with pytest.raises(ConnectionUnusable, match=said) as raised:
+    with raises_code("connection-unusable", match=said) as raised:
         connections.info("odd", "postgres", "DEMO.yaml")
     assert "p@ss" not in str(raised.value)
 
@@ -102,7 +100,7 @@ def test_an_endpoint_of_spark_connect_is_taken_as_the_provider_reads_it(connecti
 
 def test_an_endpoint_without_a_host_is_refused(connection: Any) -> None:
     connection("spark_default", conn_type="spark_connect", host=None, port=15002)
-    with pytest.raises(ConnectionUnusable, match="has no host: name the one where Spark Connect listens"):
+    with raises_code("connection-unusable", match="has no host: name the one where Spark Connect listens"):
         connections.spark()
 
 
@@ -121,13 +119,13 @@ def test_the_password_of_the_spark_connection_is_the_secret_of_the_cluster(conne
 
 def test_spark_settings_that_are_no_mapping_are_refused(connection: Any) -> None:
     connection("spark_default", conn_type="spark", host="local[2]", port=None, extra={"conf": "spark.cores.max=8"})
-    with pytest.raises(ConnectionUnusable, match="extra conf that is no mapping"):
+    with raises_code("connection-unusable", match="extra conf that is no mapping"):
         connections.spark()
 
 
 def test_a_missing_redis_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_REDIS_URL", raising=False)
-    with pytest.raises(StoreNotConfigured, match="SLUICE_REDIS_URL"):
+    with raises_code("redis-not-configured", match="SLUICE_REDIS_URL"):
         connections.redis_url()
 
 
@@ -136,7 +134,7 @@ def test_a_redis_url_that_cannot_be_read_is_refused_without_its_password(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("SLUICE_REDIS_URL", address)
-    with pytest.raises(StoreNotConfigured, match="%2F for /") as raised:
+    with raises_code("redis-not-configured", match="%2F for /") as raised:
         connections.redis_url()
     told = "".join(traceback.format_exception(raised.value))
     assert "s3c" not in told.split("StoreNotConfigured")[-1]
@@ -159,9 +157,9 @@ def test_s3_is_reached_with_a_connection_or_as_boto3_finds_it(connection: Any) -
     assert found == S3Access("AKIA", "s/ecret", "", "http://minio:9000", "eu-1")
     assert "s/ecret" not in repr(found)
     connection("odd")
-    with pytest.raises(ConnectionUnusable, match="for S3 it must be 'aws'"):
+    with raises_code("connection-unusable", match="for S3 it must be 'aws'"):
         connections.s3("odd", "DEMO.yaml")
-    with pytest.raises(ConnectionMissing):
+    with raises_code("connection-missing"):
         connections.s3("nowhere", "DEMO.yaml")
 
 
@@ -170,5 +168,5 @@ def test_the_key_of_carried_files_is_a_password(connection: Any) -> None:
     connection("key", conn_type="generic", password="abc=")
     assert connections.file_key("key", "DEMO.yaml") == "abc="
     connection("empty", password=None)
-    with pytest.raises(ConnectionUnusable, match="openssl rand"):
+    with raises_code("connection-unusable", match="openssl rand"):
         connections.file_key("empty", "DEMO.yaml")

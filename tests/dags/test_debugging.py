@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.airflow.steps_housekeeping import check_structure
-from sluice.airflow.steps_master import NothingToDebug, install_resources, note_debugged, reconcile
+from sluice.airflow.steps_master import install_resources, note_debugged, reconcile
 from sluice.airflow.task_context import TaskContext
 from sluice.coordination.debugged import Debugged
 from sluice.model.connection import ConnectionInfo
@@ -14,6 +14,7 @@ from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
 from tests.dags.walk import Walk
+from tests.errors import raises_code
 
 T = TableName("public", "t")
 
@@ -47,7 +48,7 @@ def test_a_table_is_debugged_until_its_hour_is_over(
         assert walk.do(note_debugged, "note_debugged") == "none"
         walk.do(reconcile, "reconcile")
         assert debugged() == ["always"] and lines() == 0
-        with pytest.raises(NothingToDebug, match=r"no replicated table is public\.x"):
+        with raises_code("nothing-to-debug", match=r"no replicated table is public\.x"):
             Walk(slave=None, debug=["public.x*"]).do(note_debugged, "note_debugged")
 
         asking = Walk(slave=None, debug=["public.t"])

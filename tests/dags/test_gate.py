@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice import config
-from sluice.airflow.steps_gate import NothingToHold, ReasonMissing, decide
+from sluice.airflow.steps_gate import ReasonMissing, decide
 from sluice.airflow.task_context import TaskContext
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
@@ -18,6 +18,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 
 DEMO = Prefix("DEMO_")
 
@@ -88,6 +89,6 @@ def test_closing_needs_a_reason(configured: ConnectionInfo, reason: str | None) 
 
 
 def test_before_the_first_initial_update_there_is_nothing_to_hold_back(slave: ConnectionInfo) -> None:
-    with pytest.raises(NothingToHold, match="DEMO_ → a: there is nothing to hold back"):
+    with raises_code("nothing-to-hold", match="DEMO_ → a: there is nothing to hold back"):
         run("close", "maintenance")
     assert run("show").endswith("is open") and run("open").endswith("is open")

@@ -23,6 +23,7 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from tests.dags.resyncing import dag_of, pair, run
 from tests.dags.smtp_server import MailServer
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 
 __all__ = ["pair"]
@@ -110,7 +111,7 @@ def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> N
     told.pair.slave.execute("ALTER TABLE public.log RENAME line TO other")
     state, tasks = run(prefix="DEMO_")
     assert state == "failed" and tasks["write_report"] == "success" and tasks["verdict"] == "failed"
-    with pytest.raises(notify.NotNotified, match="the pager's line is dead"):
+    with raises_code("notifiers-failed", match="the pager's line is dead"):
         look()
     told.fail.unlink()
     assert look() == "1 thing needs a person, 1 notice sent"
@@ -121,8 +122,8 @@ def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> N
 def test_a_notifier_that_cannot_be_made_says_why(told: Told) -> None:
     Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "drift")
     told.configure({"no_such_package.Pager": {}})
-    with pytest.raises(
-        notify.NotNotified, match=r"no_such_package\.Pager of the configuration cannot be used: No module"
+    with raises_code(
+        "notifiers-failed", match=r"no_such_package\.Pager of the configuration cannot be used: No module"
     ):
         look()
 
@@ -217,11 +218,11 @@ def test_a_test_goes_through_every_notifier_and_tells_which_one_did_not_take_it(
         prefix=Prefix("DEMO_"), context={}, person=lambda other: "anna",
         replication=SimpleNamespace(notify=notifiers, source="DEMO.yaml"),
     )  # fmt: skip
-    with pytest.raises(notify.NotTaken, match=r"the pager's line is dead; .*Gone.*It was sent through .*ToFile"):
+    with raises_code("test-notice-failed", match=r"the pager's line is dead; .*Gone.*It was sent through .*ToFile"):
         notify.send_test.body(task)
     assert "DEMO_: a test of notices" in good.read_text() and "anna asked for this test" in good.read_text()
     notifiers[:] = notifiers[1:2]
     assert notify.send_test.body(task) == "sent through tests.dags.notifying.ToFile"
     notifiers.clear()
-    with pytest.raises(notify.NoNotifier, match=r"DEMO.yaml names no notifier"):
+    with raises_code("no-notifier", match=r"DEMO.yaml names no notifier"):
         notify.send_test.body(task)

@@ -18,12 +18,13 @@ import redis
 from sluice.airflow import query_trigger
 from sluice.airflow.query_trigger import QueryWatch
 from sluice.coordination import apply_query, lease, redis_store
-from sluice.coordination.apply_query import ApplyQuery, Begun, QueryRecord, QueryStop, StartHeld
+from sluice.coordination.apply_query import ApplyQuery, Begun, QueryRecord, QueryStop
 from sluice.exit_status import DONE, TERMINAL
 from sluice.model.names import Prefix
 from spark_jobs import apply_task
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
+from tests.errors import raises_code
 from tests.waiting import until
 
 HOUR = 3600.0
@@ -136,7 +137,7 @@ def test_a_start_that_another_one_holds_up_is_no_outage_of_redis(
 ) -> None:
     with noted.exclusive():
         monkeypatch.setattr(apply_query, "START_SECONDS", 0.1)
-        with pytest.raises(StartHeld, match="Another task"), noted.exclusive():
+        with raises_code("apply-start-held", match="Another task"), noted.exclusive():
             pass
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sluice import config
 from sluice.airflow import steps_rejects
-from sluice.airflow.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
+from sluice.airflow.steps_rejects import decide, numbers
 from sluice.airflow.task_context import TaskContext
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
@@ -19,6 +19,7 @@ from sluice.model.names import Prefix
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.connection import connect, native
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 from tests.waiting import until
 
 DEMO = Prefix("DEMO_")
@@ -69,7 +70,7 @@ def test_a_dropped_reject_is_settled_in_the_persons_name(store: RejectStore) -> 
 
 @pytest.mark.parametrize("ids", [None, "", "x", "1, 77", "1 -2"])
 def test_unknown_numbers_are_refused(store: RejectStore, ids: str | None) -> None:
-    with pytest.raises(RejectsUnknown, match="action list"):
+    with raises_code("unknown-rejects", match="action list"):
         run("drop", ids)
     assert len(store.open()) == 2
 
@@ -90,7 +91,7 @@ def test_numbers_ranges_and_all(text: str, found: list[int]) -> None:
 
 @pytest.mark.parametrize("text", ["5-2", "6-8", "2-", "-5", "2-5-9", "2,4"])
 def test_a_range_without_anything_in_it_is_refused(text: str) -> None:
-    with pytest.raises(RejectsUnknown):
+    with raises_code("unknown-rejects"):
         numbers(text, [2, 3, 5, 9])
 
 
@@ -104,7 +105,7 @@ def test_answers_of_the_apply_are_shown(store: RejectStore) -> None:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    with pytest.raises(RejectsRefused, match=r"^Not applied: 1 change\. 2: the row is another one\. Mend"):
+    with raises_code("rejects-refused", match=r"^Not applied: 1 change\. 2: the row is another one\. Mend"):
         run("apply", "1 2", force=True)
     thread.join()
     assert [reject.force for reject in store.read(RejectStatus)] == [True, True]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.airflow.steps_master import check, install_resources, reconcile
-from sluice.airflow.steps_update import UpdateNotBegun, begin, create_tables, plan, settle
+from sluice.airflow.steps_update import begin, create_tables, plan, settle
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.status import Status
 from sluice.errors import Transient
@@ -17,6 +17,7 @@ from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
 from tests.dags.walk import RUN, Walk
+from tests.errors import raises_code
 
 NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "x", "x", "x")
 
@@ -58,7 +59,7 @@ def test_the_master_is_prepared_and_the_slave_is_awaited_checked_and_loaded(
         assert message().startswith(f"Initial update {RUN} waits: slave one does not answer: ")
     # Cancelled, it leaves nothing behind, and does not wait for the slave to say so.
     walk.ti.states = {"check": "success", "begin": "failed"}
-    with pytest.raises(UpdateNotBegun, match="The slave was not touched"):
+    with raises_code("update-not-begun", match="The slave was not touched"):
         settle.body(walk.context)
     assert message() == ""
 

@@ -11,10 +11,11 @@ import pytest
 
 from sluice.database import errors as kinds
 from sluice.errors import Transient
-from sluice.model.airflow_connection import ConnectionUnusable, converted
+from sluice.model.airflow_connection import converted
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle.connection import connect
 from tests.authority import Authority
+from tests.errors import raises_code
 from tests.oracle.listener import listening, refusal
 
 NO_SERVICE, NO_SID, FULL = 12514, 12505, 12516
@@ -68,7 +69,7 @@ def test_the_listener_is_asked_for_the_service_or_the_sid(
     ],
 )
 def test_extras_that_cannot_be_are_refused(extra: dict[str, str], said: str) -> None:
-    with pytest.raises(ConnectionUnusable, match=said):
+    with raises_code("connection-unusable", match=said):
         converted(Given("SHOP"), extra, "shop", "oracle")
 
 

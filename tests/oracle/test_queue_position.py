@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.model.position import OtherSource, Position
+from sluice.model.position import Position
 from sluice.vendors.oracle.queue_position import (
     Incarnation,
     MasterReplaced,
@@ -16,6 +16,7 @@ from sluice.vendors.oracle.queue_position import (
     trans_key_of,
 )
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.errors import raises_code
 
 HERE = Incarnation(4021, "0F3B", 1150723105, 2)
 
@@ -79,5 +80,5 @@ def test_a_sequence_that_gives_out_keys_again_is_refused() -> None:
 
 
 def test_a_position_of_another_vendor_is_refused() -> None:
-    with pytest.raises(OtherSource, match="an Oracle master"):
+    with raises_code("other-source", match="an Oracle master"):
         position(1, 2).after(SnapshotPosition(3, 3))

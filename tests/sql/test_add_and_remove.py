@@ -32,12 +32,12 @@ from sluice.database.registry import reach
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.operate.replication_file import FileTaken
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.accounts import parse
 from sluice.vendors.postgres.connection import quoted
 from tests.catalogue import catalogue, differences
+from tests.errors import raises_code
 from tests.rig.console import Told
 from tests.rig.net import until
 
@@ -420,7 +420,7 @@ def test_an_error_of_an_administrators_session_is_shown_unchanged(shop: Shop) ->
 
 def test_a_foreign_file_is_never_overwritten(shop: Shop) -> None:
     (shop.folder / "SHOP.yaml").write_text("prefix: OTHER_\nmaster: {conn_id: m}\nslaves: {}\ntables: {a.b: {}}\n")
-    with pytest.raises(FileTaken, match="holds no replication SHOP_"):
+    with raises_code("file-in-use", match="holds no replication SHOP_"):
         shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")
 
 

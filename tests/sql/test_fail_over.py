@@ -14,10 +14,10 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice.capture import resources
 from sluice.model.names import Prefix
-from sluice.model.server_identity import FailOverUnproven, MasterReplaced
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.queue import PostgresQueue
+from tests.errors import raises_code
 from tests.standby import servers, standby_of
 
 PREFIX = Prefix("DEMO_")
@@ -101,7 +101,7 @@ def test_a_standby_that_had_everything_goes_on_where_the_master_stood(
         assert after.covers_all_of(seen)
     standby.stop()
     standby.start(die_with_parent=True)
-    with pytest.raises(FailOverUnproven, match="GRANT EXECUTE ON FUNCTION"):
+    with raises_code("failover-unproven", match="GRANT EXECUTE ON FUNCTION"):
         take(standby, seen, CAUTIOUS)
     with session(standby) as connection:
         connection.execute(
@@ -129,7 +129,7 @@ def test_a_standby_that_lost_commits_is_noticed(
     assert late.xmax > seen.xmax, "by the numbers alone nothing seems to be missing"
     for role in (None, CAUTIOUS):
         assert take(standby, early, role).covers_all_of(early)
-        with pytest.raises(MasterReplaced, match="what these held is lost"):
+        with raises_code("master-replaced", match="what these held is lost"):
             take(standby, seen, role)
 
 
@@ -138,7 +138,7 @@ def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[.
     with connect(database(), application="test", autocommit=True) as other:
         resources.install(other, PREFIX, "public")
         seen = SnapshotPosition.parse(PostgresQueue(other, PREFIX, "public").take().text())
-    with pytest.raises(MasterReplaced, match="another database cluster"):
+    with raises_code("master-replaced", match="another database cluster"):
         take(master, seen)
 
 
@@ -155,5 +155,5 @@ def test_restored_files_of_the_master_are_noticed(master: PostgresServer, tmp_pa
     shutil.rmtree(master.data)
     os.rename(tmp_path / "copy", master.data)
     master.start(die_with_parent=True)
-    with pytest.raises(MasterReplaced, match="its log ends earlier"):
+    with raises_code("master-replaced", match="its log ends earlier"):
         take(master, seen)

@@ -10,9 +10,10 @@ from sluice import config
 from sluice.airflow.pages.new_pages import Chosen, NotChosen, examined, offered, proven
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.operate.replication_file import FileTaken, put
+from sluice.operate.replication_file import put
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 
 ODD = '"Odd ""S"".x"'
 CHOSEN = Chosen("shop", "postgres:m", (("dr1", "postgres:s"), ("dr2", "postgres:t")))
@@ -71,7 +72,7 @@ def test_the_file_is_written_for_the_chosen_tables_once_nothing_is_lacking(ends:
     made = config.load("SHOP_")
     assert made.master.conn_id == "m" and [one.conn_id for one in made.slaves.values()] == ["s", "t"]
     assert [str(rule.pattern) for rule in made.tables] == ["public.*", f'{ODD}."Select"']
-    with pytest.raises(FileTaken, match="configured in"):
+    with raises_code("file-in-use", match="configured in"):
         examined(CHOSEN)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sluice.model.blocks import (
     Block,
     BlockMap,
-    BlocksDamaged,
     BlockState,
     Decision,
     TableBlocks,
@@ -21,6 +20,7 @@ from sluice.model.blocks import (
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.errors import raises_code
 
 TABLE = TableName("public", "orders")
 MARKER = SnapshotPosition(xmin=10, xmax=20, xip=frozenset({10, 15}))
@@ -57,7 +57,7 @@ def test_a_block_in_a_file_holds_what_its_marker_covers_and_everything_else_wait
 
 @pytest.mark.parametrize("state", ["stored", "exported"])
 def test_a_block_that_was_read_and_has_no_marker_is_damage(state: str) -> None:
-    with pytest.raises(BlocksDamaged, match="without a marker"):
+    with raises_code("blocks-damaged", match="without a marker"):
         decide(block(1, None, None, state), 5, 0)
 
 
@@ -81,7 +81,7 @@ def test_blocks_join_in_key_order_whatever_their_numbers() -> None:
     ],
 )
 def test_gaps_and_overlaps_are_damage(blocks: list[Block]) -> None:
-    with pytest.raises(BlocksDamaged, match="orders"):
+    with raises_code("blocks-damaged", match="orders"):
         TableBlocks.joined(TABLE, blocks)
 
 

@@ -8,11 +8,11 @@ from sluice.database.column_types import LogicalColumn
 from sluice.database.items import ITEMS
 from sluice.errors import Terminal
 from sluice.feed import arrow_columns, change_rows
-from sluice.feed.arrow_columns import ValueDoesNotFit
-from sluice.feed.change_rows import ChangeSchema, UnknownColumn
+from sluice.feed.change_rows import ChangeSchema
 from sluice.model.content import format_row
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import TableName
+from tests.errors import raises_code
 
 TABLE = TableName("public", "t")
 COLUMNS = (
@@ -72,7 +72,7 @@ def test_rows_of_an_older_definition_lack_what_came_later() -> None:
 
 
 def test_a_column_that_came_later_than_the_query_ends_it_with_the_remedy() -> None:
-    with pytest.raises(UnknownColumn, match=r"'v' that it had not when the query began\. Start the query again"):
+    with raises_code("unknown-column", match=r"'v' that it had not when the query began\. Start the query again"):
         read(items(("INSERT", {"id": "1", "v": "x"}, None)), COLUMNS[:1])
 
 
@@ -89,7 +89,7 @@ def test_changes_of_other_tables_are_left_out_and_of_all_are_maps() -> None:
 
 
 def test_values_that_do_not_fit_and_names_that_are_no_columns_are_refused() -> None:
-    with pytest.raises(ValueDoesNotFit, match=r"Column id \(integer of 32 bits\).*option\(\"texts\", \"id\"\)"):
+    with raises_code("value-does-not-fit", match=r"Column id \(integer of 32 bits\).*option\(\"texts\", \"id\"\)"):
         read(items(("INSERT", {"id": "x", "v": None}, None)))
     with pytest.raises(Terminal, match="no column 'w'"):
         arrow_columns.schema(COLUMNS, ["w"])

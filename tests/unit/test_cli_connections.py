@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.cli.connections import ConnectionNotGiven, Connections, from_variable
-from sluice.model.airflow_connection import ConnectionUnusable
 from sluice.model.connection import ConnectionInfo
+from tests.errors import raises_code
 
 WANTED = ConnectionInfo("postgres", "db.example", 5433, "a shop", "re pl", "p@ss/word:", {"sslmode": "require"}, "shop")
 
@@ -28,7 +28,7 @@ def test_a_variable_is_read_as_airflow_reads_it(text: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("text", ["{not json", "postgres://host:secret/name", "[1]"])
 def test_an_invalid_connection_is_refused_without_quoting_it(text: str) -> None:
-    with pytest.raises(ConnectionUnusable) as raised:
+    with raises_code("connection-unusable") as raised:
         from_variable(text, "shop").info("shop", "postgres")
     assert "secret" not in str(raised.value)
 

@@ -9,7 +9,8 @@ from sluice.config import ConfigError
 from sluice.database.registry import NoDatabase, reach
 from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
-from sluice.pair import NamesChanged, Pair
+from sluice.pair import Pair
+from tests.errors import raises_code
 
 SLAVE = ConnectionInfo("postgres", "h", 5432, "d", "u", "")
 
@@ -86,7 +87,7 @@ def test_beside_a_stream_of_redo_rows_may_be_read_from_the_master(tmp_path: Path
 def test_rows_have_the_names_that_changes_have(tmp_path: Path) -> None:
     found = load(tmp_path, "capture: redo, location: /srv/shop, conn_id: m", REDO.replace("EXACT", "false"))
     pair = Pair.of(found, "dr1", {"s": SLAVE, "m": ConnectionInfo("oracle", "h", 1521, "PDB", "u", "")})
-    with pytest.raises(NamesChanged, match="exact_names: true"):
+    with raises_code("names-differ", match="exact_names: true"):
         Update.named(pair, "update 1")
 
 

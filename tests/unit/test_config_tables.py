@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import sql_files
-from sluice.config import Endpoint, OwnTable, Replication, ResolvedTable, TablePattern, TableRule, TablesMissing
+from sluice.config import Endpoint, Replication, ResolvedTable, TablePattern, TableRule
 from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
 from sluice.model.names import InvalidName, Prefix, TableName
+from tests.errors import raises_code
 
 
 def replication(*rules: TableRule) -> Replication:
@@ -111,12 +112,10 @@ def test_a_quoted_name_is_no_wildcard() -> None:
 
 def test_all_missing_tables_are_reported_together() -> None:
     rules = [rule("public.*"), rule("public.oders"), rule("sales.gone"), rule("public.nothing*")]
-    with pytest.raises(TablesMissing) as caught:
+    with raises_code("tables-missing") as caught:
         replication(*rules).resolve(public("orders"))
-    assert caught.value.tables == (TableName("public", "oders"), TableName("sales", "gone"))
-    assert "DEMO.yaml: the master of DEMO_ has no table public.oders (there is public.orders), sales.gone." in str(
-        caught.value
-    )
+    found = "DEMO.yaml: the master of DEMO_ has no table public.oders (there is public.orders), sales.gone."
+    assert str(caught.value).startswith(found)
 
 
 def test_a_wildcard_never_takes_sluices_own_tables() -> None:
@@ -160,7 +159,7 @@ def test_tables_of_the_same_name_in_another_schema_are_not_taken_for_another_pre
 
 
 def test_sluices_own_tables_cannot_be_named() -> None:
-    with pytest.raises(OwnTable, match=r"DEMO\.yaml: public\.demo_items belongs to Sluice itself"):
+    with raises_code("own-table", match=r"DEMO\.yaml: public\.demo_items belongs to Sluice itself"):
         replication(rule("public.demo_items")).resolve(public("demo_items"))
 
 

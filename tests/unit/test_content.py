@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sluice.database import xml_images as arrow
 from sluice.database.row_images import MixedShapes
 from sluice.model import content, guid
-from sluice.model.content import MalformedContent
+from tests.errors import raises_code
 from tests.examples import examples
 
 # What a database can hold: any text without NUL and without surrogates.
@@ -144,7 +144,7 @@ def test_rows_of_another_shape_are_noticed(other: list[tuple[str, str | None]]) 
     ],
 )
 def test_contents_that_no_trigger_wrote_are_refused(text: str) -> None:
-    with pytest.raises(MalformedContent):
+    with raises_code("malformed-content"):
         content.parse(text)
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from devstack.demo import arguments, chaos, compare
 from devstack.demo.heartbeat import Beats, LagMeter, percentile
-from devstack.demo.start import NotEnoughDisk, require_disk
+from devstack.demo.start import require_disk
 from sluice.cli.initial_update import running_task
 from sluice.model.connection import ConnectionInfo
+from tests.errors import raises_code
 from workload import pgbench, zoo
 from workload.zoo import array, record
 
@@ -140,7 +141,7 @@ def test_a_disk_too_small_for_the_scale_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=4 << 30))
     require_disk(tmp_path / "not" / "yet", 10, 2)
-    with pytest.raises(NotEnoughDisk, match="smaller --scale, or another folder with SLUICE_HOME"):
+    with raises_code("disk-too-small", match="smaller --scale, or another folder with SLUICE_HOME"):
         require_disk(tmp_path, 100, 2)
 
 

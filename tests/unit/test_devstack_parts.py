@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from devstack import cli, postgres_programs
-from devstack.account import Account, NotEnterable, closed_folder, make_passable, require_enterable
-from devstack.blueprint import BadSlaveName, Blueprint, BlueprintUnreadable
+from devstack.account import Account, closed_folder, make_passable, require_enterable
+from devstack.blueprint import Blueprint
 from devstack.commands import table
 from devstack.home import default_root
 from devstack.logs import rotate
@@ -27,6 +27,7 @@ from devstack.process import ProcessId, await_true, descendants, end, marked, pr
 from devstack.runner import Report, State, back_off
 from devstack.secret import keep, keep_secret, write_private
 from devstack.server import kept_port
+from tests.errors import raises_code
 
 SLEEPER = [sys.executable, "-c", "import time; print('it runs', flush=True); time.sleep(600)"]
 
@@ -135,13 +136,13 @@ def test_a_blueprint_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"slaves": 3}', '{"slaves": [], "color": "red"}'])
 def test_a_damaged_blueprint_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "stack.json").write_text(text)
-    with pytest.raises(BlueprintUnreadable, match=r"stack\.json"):
+    with raises_code("blueprint-unreadable", match=r"stack\.json"):
         Blueprint.read(tmp_path / "stack.json")
 
 
 @pytest.mark.parametrize("name", ["", "DR1", "1dr", "../dr", "dr 1", "d" * 31])
 def test_a_name_that_can_be_no_slave_is_refused(name: str) -> None:
-    with pytest.raises(BadSlaveName, match=r"e\.g\. dr1"):
+    with raises_code("bad-slave-name", match=r"e\.g\. dr1"):
         Blueprint().with_slave(name)
 
 
@@ -208,7 +209,7 @@ def test_a_folder_that_the_account_may_not_enter_is_refused_and_none_is_changed(
         deep.mkdir(parents=True)
         closed.chmod(0o700)
         require_enterable(deep, None)
-        with pytest.raises(NotEnterable) as raised:
+        with raises_code("folder-not-enterable") as raised:
             require_enterable(deep / "not there yet", SOMEBODY)
         message = str(raised.value)
         assert f"may not enter {closed.resolve()} (drwx------)" in message and "SLUICE_HOME=/var/lib/sluice" in message

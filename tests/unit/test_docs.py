@@ -33,6 +33,7 @@ NO_CONCEPT = (
     "security.md",
     "connections.md",
     "redo-requirements.md",
+    "errors.md",
 )
 LONGEST = 250
 """Lines of a page; one concept a page needs no more."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.load.transfer import encryption
+from tests.errors import raises_code
 from tests.examples import examples
 
 KEY = bytes(range(32))
@@ -67,6 +68,6 @@ def test_the_same_rows_look_different_each_time() -> None:
 
 @pytest.mark.parametrize("text", ["", "short", base64.b64encode(bytes(31)).decode(), "ä" * 44, "!" * 44])
 def test_a_text_that_is_no_key_is_answered_with_how_to_make_one(text: str) -> None:
-    with pytest.raises(encryption.BadKey, match="openssl rand -base64 32"):
+    with raises_code("invalid-encryption-key", match="openssl rand -base64 32"):
         encryption.key_of(text, "connection x")
     assert encryption.key_of(base64.b64encode(KEY).decode() + "\n", "connection x") == KEY

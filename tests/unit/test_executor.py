@@ -9,11 +9,11 @@ import pytest
 from sluice.errors import Transient
 from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
 from spark_jobs import apply_query
-from spark_jobs.apply_task import LibraryDiffers
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorReport, ExecutorsDiffer, differ
+from spark_jobs.executors import ExecutorReport, differ, executors_differ
 from spark_jobs.job_name import JobName
 from spark_jobs.session import SparkExecutor
+from tests.errors import raises_code
 
 
 class Enough(Transient):
@@ -79,12 +79,12 @@ def test_one_task_runs_in_the_thread_that_asks() -> None:
 def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_else() -> None:
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     outdated = differ([ExecutorReport("worker1", python, "another fingerprint", "")])
-    said = str(ExecutorsDiffer("sc://x", outdated))
+    said = str(executors_differ("sc://x", outdated))
     assert "start Spark's server anew" in said and "Python" not in said
     lacking = differ(
         [ExecutorReport("worker1", python, "another fingerprint", ""), ExecutorReport("worker2", python, "", "pyarrow")]
     )
-    assert "./sluice pack" in str(ExecutorsDiffer("sc://x", lacking))
+    assert "./sluice pack" in str(executors_differ("sc://x", lacking))
 
 
 def test_an_apply_waits_while_executors_have_another_version_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,8 @@ def test_an_apply_waits_while_executors_have_another_version_of_the_library(monk
     with pytest.raises(apply_query.SparkAway, match="worker1 has another version of Sluice loaded"):
         apply_query._check(None, Endpoint("sc://spark:15002"), JobName(), "test", 1.0)
     reports.append(ExecutorReport("worker2", python, "", "pyarrow"))
-    with pytest.raises(ExecutorsDiffer, match="pyarrow"):
+    with raises_code("executors-differ", match="pyarrow"):
         apply_query._check(None, Endpoint("sc://spark:15002"), JobName(), "test", 1.0)
-    assert issubclass(LibraryDiffers, Transient), "also where the task itself finds it"
 
 
 def test_executors_have_the_module_of_what_is_sent_along_with_a_task() -> None:

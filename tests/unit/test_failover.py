@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.failover.attempt import CannotTakeOver, Failover
+from sluice.failover.attempt import Failover
 from sluice.failover.survey import Facts, blockers
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
@@ -14,6 +14,7 @@ from sluice.model.schema_definitions import Definition
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.errors import raises_code
 
 AT_REST = Checkpoint("a", SlaveState.NORMAL, position=SnapshotPosition(5, 5))
 
@@ -23,7 +24,7 @@ def test_a_slave_that_cannot_be_a_master_is_refused_by_name() -> None:
     slave = SimpleNamespace(name="dr2")
     infos = [ConnectionInfo(vendor, "db", 1, "d", "u", "p") for vendor in ("postgres", "mysql")]
     pair = Pair(replication, slave, *infos)  # type: ignore[arg-type]
-    with pytest.raises(CannotTakeOver, match=r"cannot take over.* mysql are slaves only .*slave of postgres"):
+    with raises_code("vendor-cannot-be-master", match=r"cannot take over.* mysql are slaves only .*slave of postgres"):
         Failover.named(pair, "run", Action.CHECK)
 
 

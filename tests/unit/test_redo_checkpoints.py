@@ -15,6 +15,7 @@ from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import pause
 from sluice.redo.redo_thread import RedoThread
 from sluice.vendors.stream.redo.spool import Spool, free, last_place
+from tests.errors import raises_code
 from tests.waiting import until
 
 POSITION = {"database": "T", "scn": 300, "idx": 7, "resetlogs": 1, "activation": 1}
@@ -65,9 +66,9 @@ def test_tables_of_another_thread_come_to_the_place_of_this_one() -> None:
 def test_a_seed_that_is_none_is_refused_with_the_remedy(text: str, tmp_path: Path) -> None:
     file = tmp_path / "T-chkpt-1.json"
     file.write_text(text)
-    with pytest.raises(checkpoints.NoSchemaCheckpoint, match=r"gencfg\.sql"):
+    with raises_code("no-schema-checkpoint", match=r"gencfg\.sql"):
         checkpoints.read_seed(file)
-    with pytest.raises(checkpoints.NoSchemaCheckpoint, match="No such file"):
+    with raises_code("no-schema-checkpoint", match="No such file"):
         checkpoints.read_seed(tmp_path / "none")
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from sluice.database.recorder import MergeOptions
 from sluice.model.names import Prefix
-from sluice.model.position import OtherSource
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.redo.errors import BeginsLater, BetweenTransactions, NotThereYet, OlderOpen
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.takeover import place
 from sluice.vendors.stream.session import StreamSession
+from tests.errors import raises_code
 from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, folder, insert, transaction
 
 
@@ -85,6 +85,6 @@ def test_no_slave_goes_on_from_transactions_older_than_the_stream(tmp_path: Path
 
 def test_positions_of_another_source_are_refused(tmp_path: Path) -> None:
     made = StreamSession(stream(tmp_path, 100))
-    with pytest.raises(OtherSource, match="incarnation"):
+    with raises_code("other-source", match="incarnation"):
         place(made, triggers(150, RESETLOGS + 1))
     assert place(made, StreamPosition("another stream", 1)) is None, "the stream itself says what is wrong with it"

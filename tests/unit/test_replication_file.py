@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.operate.replication_file import SlavesNotFound, put, taken_out, with_slaves, without_slave, written
+from sluice.operate.replication_file import put, taken_out, with_slaves, without_slave, written
+from tests.errors import raises_code
 
 ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t', '"a\u2028b".t']
 
@@ -70,7 +71,7 @@ def test_slaves_come_and_go_and_all_else_stays_as_a_person_wrote_it(tmp_path: Pa
 
 @pytest.mark.parametrize("text", ["prefix: A_\nslaves: {dr1: {conn_id: a}}\n", "prefix: A_\n", "slaves:\n"])
 def test_a_file_of_another_shape_is_left_to_its_author(text: str) -> None:
-    with pytest.raises(SlavesNotFound, match="by hand"):
+    with raises_code("slave-lines-missing", match="by hand"):
         with_slaves("f", text, {"dr2": {"conn_id": "b"}})
-    with pytest.raises(SlavesNotFound, match="by hand"):
+    with raises_code("slave-lines-missing", match="by hand"):
         without_slave("f", text, "dr1")

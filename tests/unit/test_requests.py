@@ -11,7 +11,6 @@ from sluice.model.requests import (
     Refused,
     Repaired,
     RepairRequest,
-    RequestUnknown,
     Snapshots,
     SnapshotsRequest,
     answer_text,
@@ -19,6 +18,7 @@ from sluice.model.requests import (
     parse_request,
     request_text,
 )
+from tests.errors import raises_code
 
 TEXTS = st.text(max_size=20)
 VALUES = st.none() | TEXTS
@@ -58,11 +58,11 @@ def test_the_answer_to_a_repair_is_what_was_done_or_why_not() -> None:
     ],
 )
 def test_a_request_of_another_release_is_named(text: str) -> None:
-    with pytest.raises(RequestUnknown, match=r"does not understand a request: .* clear its task apply"):
+    with raises_code("unknown-request", match=r"does not understand a request: .* clear its task apply"):
         parse_request(text)
 
 
 @pytest.mark.parametrize("text", ["", "{}", json.dumps({"master": "a", "slave": "b", "position": "c", "seconds": "?"})])
 def test_an_answer_of_another_release_is_named(text: str) -> None:
-    with pytest.raises(RequestUnknown, match="answer is not understood"):
+    with raises_code("unknown-request", match="answer is not understood"):
         parse_answer(text, Snapshots.read)

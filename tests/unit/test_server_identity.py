@@ -3,8 +3,9 @@
 import pytest
 
 from sluice.model import server_identity
-from sluice.model.server_identity import FailOverUnproven, MasterReplaced, Origin
+from sluice.model.server_identity import Origin
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.errors import raises_code
 
 SEEN = Origin("77", 3, 0x2_5000)
 HISTORY = "1\t0/3000148\tno recovery target specified\n\n2\t0/5000000\tbefore\n# a comment\n3\t0/26000\tpromoted\n"
@@ -29,7 +30,7 @@ def test_the_same_server_needs_no_proof() -> None:
 
 @pytest.mark.parametrize("other", [now(system="78"), now(timeline=2), now(lsn=0x2_4000)])
 def test_servers_that_can_never_continue_it(other: Origin) -> None:
-    with pytest.raises(MasterReplaced, match="Start an initial update"):
+    with raises_code("master-replaced", match="Start an initial update"):
         server_identity.same_server(SEEN, other)
 
 
@@ -38,22 +39,22 @@ def test_the_history_decides_where_it_can_be_read() -> None:
     assert left == {1: 0x3000148, 2: 0x5000000, 3: 0x26000}
     server_identity.prove(SEEN, now(timeline=4), left, 0)
     server_identity.prove(SEEN, now(timeline=9), left, None)
-    with pytest.raises(MasterReplaced, match="4096 bytes"):
+    with raises_code("master-replaced", match="4096 bytes"):
         server_identity.prove(SEEN, now(timeline=4), {**left, 3: 0x2_4000}, 0x9_0000)
-    with pytest.raises(MasterReplaced, match="does not descend"):
+    with raises_code("master-replaced", match="does not descend"):
         server_identity.prove(SEEN, now(timeline=4), {1: 5, 2: 9}, None)
 
 
 def test_without_a_history_the_replayed_position_decides_for_one_promotion() -> None:
     server_identity.prove(SEEN, now(timeline=4), None, 0x2_5000)
-    with pytest.raises(MasterReplaced):
+    with raises_code("master-replaced"):
         server_identity.prove(SEEN, now(timeline=4), None, 0x2_4FFF)
     for timeline, replayed in ((5, 0x9_0000), (4, None)):
-        with pytest.raises(FailOverUnproven, match="GRANT EXECUTE"):
+        with raises_code("failover-unproven", match="GRANT EXECUTE"):
             server_identity.prove(SEEN, now(timeline=timeline), None, replayed)
 
 
 def test_the_header_of_an_empty_page_is_no_lost_record() -> None:
     server_identity.prove(Origin("77", 3, 0x2_4000 + 24), now(timeline=4), None, 0x2_4000)
-    with pytest.raises(MasterReplaced):
+    with raises_code("master-replaced"):
         server_identity.prove(Origin("77", 3, 0x2_4000 + 48), now(timeline=4), None, 0x2_4000)

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pyspark
-import pytest
 from pyspark.sql.connect.shell.progress import StageInfo
 
 from sluice.coordination.apply_query import QueryRecord
 from spark_jobs.apply_query import kept_seconds
-from spark_jobs.executors import ServerDiffers, check_version
+from spark_jobs.executors import check_version
 from spark_jobs.progress import TaskProgress
+from tests.errors import raises_code
 
 
 def stage(ended: int, tasks: int) -> StageInfo:
@@ -59,7 +59,7 @@ def test_session_timeouts_are_read_as_spark_writes_them() -> None:
 
 def test_a_server_of_another_release_is_refused_with_the_remedy() -> None:
     check_version("sc://spark:15002", pyspark.__version__)
-    with pytest.raises(ServerDiffers, match=r"sc://spark:15002 is 3\.5\.1, .*server of 4\.\d+: docs/spark.md"):
+    with raises_code("spark-release-differs", match=r"sc://spark:15002 is 3\.5\.1, .*server of 4\.\d+: docs/spark.md"):
         check_version("sc://spark:15002", "3.5.1")
     major, minor, _ = pyspark.__version__.split(".", 2)
     check_version("sc://spark:15002", f"{major}.{minor}.99")

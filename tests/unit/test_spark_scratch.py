@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.server import ConnectServer, PortTaken, UnsafeFolder, own_scratch, with_retries
+from spark_jobs.server import ConnectServer, own_scratch, with_retries
+from tests.errors import raises_code
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_a_folder_in_which_others_could_replace_files_is_refused(
     status = Path.lstat
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(Path, "lstat", lambda path: os.stat_result((*status(path)[:4], owner, *status(path)[5:])))
-    with pytest.raises(UnsafeFolder, match="SPARK_LOCAL_DIRS"):
+    with raises_code("unsafe-folder", match="SPARK_LOCAL_DIRS"):
         own_scratch()
 
 
@@ -112,7 +113,7 @@ def test_a_listener_of_another_user_gets_neither_token_nor_tasks(base: Path, mon
         uid = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
         monkeypatch.setattr(ConnectServer, "command", lambda _: ["sleep", "60"])
-        with pytest.raises(PortTaken, match=f"uid {uid}, .* Nothing was sent"):
+        with raises_code("spark-port-taken", match=f"uid {uid}, .* Nothing was sent"):
             server.start()
         with pytest.raises(BlockingIOError):
             thief.accept()
@@ -140,7 +141,7 @@ def test_a_listener_is_the_server_only_if_its_child_or_a_child_of_that_has_the_s
         with subprocess.Popen(command, stdout=subprocess.PIPE) as thief, open(os.devnull, "wb") as nowhere:
             assert thief.stdout is not None and thief.stdout.readline()
             server.spawn(nowhere)
-            with pytest.raises(PortTaken, match=f"{server.port}.* Nothing was sent"):
+            with raises_code("spark-port-taken", match=f"{server.port}.* Nothing was sent"):
                 server.listens()
             thief.kill()
         monkeypatch.setattr(server, "command", lambda: shell)

@@ -14,7 +14,6 @@ from sluice.database.registry import NoDatabase, source_of, vendor_of
 from sluice.database.vendor import Source
 from sluice.model.change import Action
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import OtherSource
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.stream import files
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged, StreamUnreachable
@@ -25,6 +24,7 @@ from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamQueue
 from sluice.vendors.stream.writer import NotRecordable, RecorderRuns, Writer
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.streams import STREAM, TABLE, TIME, at, defined, delete, insert, recorded, update, window
 
@@ -234,7 +234,7 @@ def test_a_stream_that_ends_before_the_slave_is_refused(tmp_path: Path) -> None:
         end(folder, at(7))
     with pytest.raises(OtherStream, match="the slave follows 'other'"):
         end(folder, StreamPosition("other", 1))
-    with pytest.raises(OtherSource, match="taken from another source"):
+    with raises_code("other-source", match="taken from another source"):
         StreamQueue(StreamSession(folder), PREFIX, "").take(SnapshotPosition(5, 5))
     longer = recorded(tmp_path / "longer", [insert("a"), insert("b")], [insert("c")])
     with pytest.raises(OtherStream, match="no transaction that ends with change 1"):

@@ -18,7 +18,7 @@ from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import compared, status, watched
 from sluice.cli.airflow import MADE_HERE
 from sluice.cli.arguments import tables_of
-from sluice.cli.operate import NotAnswered, RunFailed, run_act, run_verify
+from sluice.cli.operate import RunFailed, run_act, run_verify
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
 from sluice.errors import RESTART_APPLY
@@ -27,9 +27,9 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
 from sluice.model.table_state import how_to_capture, how_to_load
 from sluice.operate.actions import ACTIONS, Incomplete
-from sluice.operate.api import NothingRuns
 from sluice.operate.remedies import at_terminal, command, on_page
 from sluice.paths import PACKAGE
+from tests.errors import raises_code
 from tests.unit.test_monitor import NOW, some
 
 PAIR = ["SHOP_", "dr1"]
@@ -325,7 +325,7 @@ def test_all_commands_behave_alike_at_a_question(
 ) -> None:
     dag = RESYNC if words[0] == "verify" else FAILOVER
     airflow = Airflow({dag: ASKING[dag]})
-    with pytest.raises(NotAnswered, match=rf"\./sluice act approve P_ a --set question=q-{dag},"):
+    with raises_code("answer-needed", match=rf"\./sluice act approve P_ a --set question=q-{dag},"):
         run(airflow, *words)
     assert ASKING[dag] in capsys.readouterr().err and airflow.answers == [], "nobody is there to answer"
     at_the_keyboard[:] = ["maybe", "y"]
@@ -337,7 +337,7 @@ def test_all_commands_behave_alike_at_a_question(
     assert airflow.answers == [(dag, "Reject")]
     airflow = Airflow({dag: ASKING[dag]})
     at_the_keyboard[:] = [""]
-    with pytest.raises(NotAnswered):
+    with raises_code("answer-needed"):
         run(airflow, *words)
     assert run(airflow, *words, "--yes") == 0
     assert airflow.answers == [(dag, "Approve")]
@@ -346,7 +346,7 @@ def test_all_commands_behave_alike_at_a_question(
 def test_a_question_comes_with_what_was_found_and_why_the_apply_stands(
     at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(NotAnswered):
+    with raises_code("answer-needed"):
         run(Airflow({RESYNC: ASKING[RESYNC]}), "verify", "P_", "a")
     said = capsys.readouterr().err
     for text in ("s.t: 5 rows to repair (5 missing)", "report: http://airflow/sluice/reports/r1/",
@@ -361,7 +361,7 @@ def test_an_answer_names_its_question(at_the_keyboard: list[str], capsys: pytest
         airflow = Airflow(asking)
         with pytest.raises(Incomplete, match=r"Which question\?(.|\n)*--set question=q-failover"):
             run(airflow, "act", "approve", "P_", "a")
-        with pytest.raises(NothingRuns, match=r"q-former .* waits no more"):
+        with raises_code("nothing-runs", match=r"q-former .* waits no more"):
             run(airflow, "act", "approve", "P_", "a", "--set", "question=q-former")
         assert airflow.answers == []
         assert run(airflow, "act", "approve", "P_", "a", "--no-wait", "--set", "question=q-failover") == 0

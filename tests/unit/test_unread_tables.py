@@ -8,7 +8,7 @@ import pytest
 from sluice.model.names import TableName
 from sluice.model.naming import Naming
 from sluice.redo import unread_tables
-from sluice.redo.unread_tables import NotRead
+from tests.errors import raises_code
 from tests.unit import redo_vectors
 
 OBJECTS, NESTED, PARTITIONED, IOT, IOT_OVERFLOWS, OVERFLOW, HOLDS_NESTED = (1 << bit for bit in (0, 2, 5, 6, 7, 9, 13))
@@ -48,7 +48,7 @@ def found(values: dict[str, Any], table: str = "orders") -> list[str]:
 def test_a_table_that_is_not_read_is_refused_with_the_reason(values: dict[str, Any], why: str) -> None:
     (said,) = found(values)
     assert said.startswith(f'"APP"."ORDERS" {why}')
-    with pytest.raises(NotRead, match="replicate: false"):
+    with raises_code("tables-not-read", match="replicate: false"):
         unread_tables.expect(values, lambda _: True, Naming())
     assert found(values, "other") == [], "nobody wants it"
 

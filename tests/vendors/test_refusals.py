@@ -269,7 +269,7 @@ def test_an_error_keeps_the_servers_code_its_text_and_its_sqlstate(target: Conte
             session.ping()  # where the server ends the session after it has answered
         error = raised.value
         assert isinstance(error, kind), (statement, error)
-        assert (error.code, error.sqlstate) == (code, sqlstate) or kind is errors.DatabaseUnreachable, statement
+        assert (error.server_code, error.sqlstate) == (code, sqlstate) or kind is errors.DatabaseUnreachable, statement
         assert error.reason and error.place == target.info.place, statement
 
 

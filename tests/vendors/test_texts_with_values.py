@@ -97,7 +97,7 @@ def test_no_value_that_a_server_quotes_is_shown_to_readers_of_the_monitor_or_of_
                 elif CANARY in text:
                     assert HIDDEN in shown
             if name != "h2":  # which is no server that a slave has
-                code = error.sqlstate if name == "postgres" else error.code
+                code = error.sqlstate if name == "postgres" else error.server_code
                 assert code and code in without_values(str(error)), error
     assert not leaked, "\n".join(leaked)
     assert CANARY not in caplog.text and caplog.text.count("Traceback") == len(STATEMENTS[name]), "nor in a log"

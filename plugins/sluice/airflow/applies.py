@@ -27,13 +27,6 @@ from spark_jobs.endpoint import Endpoint
 POLL_SECONDS = 0.2
 
 
-class QueryWouldNotEnd(Transient):
-    """A query that was told to end still runs, and Spark does not answer."""
-
-    def __init__(self, job: "QueryJob", away: SluiceError):
-        super().__init__(f"{job.pair}: the apply {job.id} was told to end and still runs: {away} It is tried again.")
-
-
 @dataclass(frozen=True)
 class QueryJob:
     """The apply of a pair as a query of Spark. Methods raise `StoreUnreachable`."""
@@ -102,7 +95,7 @@ class QueryJob:
 
     def await_end(self, seconds: float) -> None:
         """Waits until a query that was asked to end has ended; after `seconds` Spark ends it. Raises
-        `QueryWouldNotEnd`."""
+        `query-does-not-end`."""
         deadline = time.monotonic() + seconds
         while self._state().runs:
             if time.monotonic() > deadline:
@@ -111,7 +104,7 @@ class QueryJob:
             time.sleep(POLL_SECONDS)
 
     def kill(self) -> None:
-        """Lets Spark end it. Raises `QueryWouldNotEnd` if Spark does not and the query's task holds the lease; one
+        """Lets Spark end it. Raises `query-does-not-end` if Spark does not and the query's task holds the lease; one
         without it is fenced by the next epoch."""
         from spark_jobs import apply_query
 
@@ -119,7 +112,10 @@ class QueryJob:
             apply_query.stop(connections.endpoint(), self.record)
         except SluiceError as away:
             if self._state().holder is not None:
-                raise QueryWouldNotEnd(self, away) from away
+                raise Transient(
+                    f"{self.pair}: the apply {self.id} was told to end and still runs: {away} It is tried again.",
+                    code="query-does-not-end",
+                ) from away
         self.noted.is_lost(self.id, time.time())
 
     def last_lines(self, count: int) -> list[str]:
@@ -185,7 +181,7 @@ def stop(apply: Apply, by: str, reason: str) -> None:
 
 
 def await_end(apply: Apply, seconds: float) -> None:
-    """Waits until a stopped apply has ended. Raises `JobWouldNotEnd`, `QueryWouldNotEnd`."""
+    """Waits until a stopped apply has ended. Raises `job-does-not-end`, `query-does-not-end`."""
     if isinstance(apply, QueryJob):
         apply.await_end(seconds)
     else:
@@ -211,7 +207,7 @@ def config_digest(replication: Replication) -> str:
 def why_process(replication: Replication) -> str:
     """Why the apply of a replication is no query, whether or not Spark answers; empty if it is one.
 
-    Raises `ConnectionUnusable`, `ConnectionsUnavailable`.
+    Raises `connection-unusable`, `connections-unavailable`.
     """
     if replication.apply.runs_on == "process":
         return f"{replication.source} says runs_on: process"
@@ -262,7 +258,7 @@ def begin(
     """Starts a query. Call it inside `ApplyQuery.exclusive`. `digest`: of the files from before they were read, so
     that the trigger finds what changes while the query is started.
 
-    Raises `SparkAway`, `StoreUnreachable`, and what needs a person: `ServerDiffers`, `ExecutorsDiffer`.
+    Raises `SparkAway`, `StoreUnreachable`, and what needs a person: `spark-release-differs`, `executors-differ`.
     """
     from spark_jobs import apply_query
     from spark_jobs.apply_task import ApplyTask

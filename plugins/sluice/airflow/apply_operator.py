@@ -23,15 +23,6 @@ QUERY = "query"
 """Key of the ids of session and query in the task's state store."""
 
 
-class StillApplying(Transient):
-    """A job that seemed dead still holds the lease."""
-
-    def __init__(self, prefix: str, slave: str, holder: str):
-        super().__init__(
-            f"{prefix} → {slave}: {holder} still renews the lease of a job that was taken for dead. Tried again later."
-        )
-
-
 class ApplyOperator(SparkJobOperator):
     """Keeps the apply of a pair running. A second run for the same pair ends at once."""
 
@@ -50,7 +41,11 @@ class ApplyOperator(SparkJobOperator):
         holder = foreign_holder(replication, self.slave)
         if holder is not None and not first:
             # The holder may be our own job, silent for a while. Only this task watches it, so it must not end.
-            raise StillApplying(str(replication.prefix), self.slave, str(holder))
+            raise Transient(
+                f"{replication.prefix!s} → {self.slave}: {holder!s} still renews the lease of a job that was taken "
+                "for dead. Tried again later.",
+                code="lease-still-renewed",
+            )
         if holder is not None:
             self._skip(
                 f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "

@@ -43,13 +43,6 @@ ANSWERS = "answers"
 """XCom key: a list with person, time and answer."""
 
 
-class TransferRejected(Terminal):
-    """A person rejected the transfer."""
-
-    def __init__(self, who: str):
-        super().__init__(f"{steps.INTERRUPTED} (the transfer was rejected by {who})")
-
-
 class AwaitFiles(BaseOperator):
     """Waits until the folder is at the slave's location, whole and as it was written, or until the slave's own machine
     has imported it; skipped in a run without files. Returns what was found, in a sentence."""
@@ -147,7 +140,7 @@ class ApproveTransfer(KeepsAnswer):
             given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": answer}]
             context["ti"].xcom_push(key=ANSWERS, value=given)
             if not approved:
-                raise TransferRejected(who)
+                raise Terminal(f"{steps.INTERRUPTED} (the transfer was rejected by {who})", code="transfer-rejected")
             task = TaskContext.of(context)
             problem = self._examine(task, str(context["ti"].log_url))
         if problem is None:

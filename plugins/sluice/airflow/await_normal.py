@@ -18,12 +18,12 @@ from sluice.errors import Terminal
 from sluice.model.slave_state import SlaveState
 
 
-class NotNormal(Terminal):
+def slave_not_normal(replication: Replication, slave: str, state: str, message: str) -> Terminal:
     """The slave ended in another state than NORMAL."""
-
-    def __init__(self, replication: Replication, slave: str, state: str, message: str):
-        detail = f": {message}" if message else ""
-        super().__init__(f"{replication.prefix} → {slave} is {state}{detail}. Start a new initial update.")
+    detail = f": {message}" if message else ""
+    return Terminal(
+        f"{replication.prefix} → {slave} is {state}{detail}. Start a new initial update.", code="slave-not-normal"
+    )
 
 
 class AwaitNormal(BaseOperator):
@@ -71,7 +71,7 @@ class AwaitNormal(BaseOperator):
     def _judge(self, context: Context, state: str, message: str) -> str:
         replication = config.load(self.prefix)
         if state != SlaveState.NORMAL:
-            raise NotNormal(replication, self.slave, state, message)
+            raise slave_not_normal(replication, self.slave, state, message)
         self.log.info(
             "%s → %s is NORMAL: every reader sees a state that the master had", replication.prefix, self.slave
         )

@@ -26,16 +26,12 @@ GRACE_SECONDS = 10.0
 LOG_LINE = re.compile(r"\S+Z (?P<level>[A-Z]+) (?P<text>.*)")
 
 
-class ComparisonEnded(Transient):
+def comparison_process_ended(status: int, last_line: str) -> Transient:
     """The process ended without a result."""
-
-    def __init__(self, status: int, last_line: str):
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        super().__init__(f"The process that compares {how}: {last_line or 'it said nothing'}")
-
-
-class ComparisonRefused(Terminal):
-    """The process ended with an error that a person must mend."""
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return Transient(
+        f"The process that compares {how}: {last_line or 'it said nothing'}", code="comparison-process-ended"
+    )
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Comparison:
 def compare(task: TaskContext, comparison: Comparison, report: Path) -> Report:
     """Compares tables; returns the report, which the process writes to the file `report`.
 
-    Raises `ComparisonEnded`, `ComparisonRefused`.
+    Raises `comparison-process-ended`, `comparison-failed`.
     """
     run({
         "prefix": str(task.prefix), "slave": task.slave.name, "redis_url": connections.redis_url(),
@@ -70,7 +66,7 @@ def compare(task: TaskContext, comparison: Comparison, report: Path) -> Report:
 def run(payload: Mapping[str, object]) -> None:
     """Runs `spark_jobs.resync` to its end and copies its log into this process's. It dies with this process.
 
-    Raises `ComparisonEnded`, `ComparisonRefused`.
+    Raises `comparison-process-ended`, `comparison-failed`.
     """
     process = subprocess.Popen(
         with_parent([sys.executable, "-m", "spark_jobs.resync"]),
@@ -96,9 +92,9 @@ def run(payload: Mapping[str, object]) -> None:
     finally:
         _end(process)
     if status == TERMINAL:
-        raise ComparisonRefused(last_line)
+        raise Terminal(last_line, code="comparison-failed")
     if status != DONE:
-        raise ComparisonEnded(status, last_line)
+        raise comparison_process_ended(status, last_line)
 
 
 def _forward(line: str) -> str:

@@ -11,7 +11,7 @@ from sluice.config import Replication
 from sluice.coordination import redis_store
 from sluice.database.registry import UnknownVendor, names
 from sluice.errors import Terminal, Transient
-from sluice.model.airflow_connection import ConnectionUnusable, converted
+from sluice.model.airflow_connection import connection_unusable, converted
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import S3Access
 from sluice.model.vendors import FIRST
@@ -24,26 +24,23 @@ SPARK_MASTER = "local[*]"
 _WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
 
 
-class ConnectionMissing(Terminal):
+def connection_missing(conn_id: str, used_for: str) -> Terminal:
     """Airflow has no connection `conn_id`."""
+    return Terminal(
+        f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}",
+        code="connection-missing",
+    )
 
-    def __init__(self, conn_id: str, used_for: str):
-        super().__init__(
-            f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}"
-        )
 
-
-class ConnectionsUnavailable(Transient):
+def connections_unavailable(conn_id: str, reason: str) -> Transient:
     """Airflow did not answer a request for a connection."""
-
-    def __init__(self, conn_id: str, reason: str):
-        super().__init__(f"Airflow did not give out the connection {conn_id!r}: {reason}")
+    return Transient(f"Airflow did not give out the connection {conn_id!r}: {reason}", code="connections-unavailable")
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
     """Connections by conn_id: of the master, unless it is only a recorded stream, and of `slaves`.
 
-    Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
+    Raises `connection-missing`, `connection-unusable`, `connections-unavailable`, `UnknownSlave`.
     """
     master, used_for = replication.master, str(replication.source)
     connections = {master.conn_id: info(master.conn_id, master.database, used_for)} if master.conn_id else {}
@@ -63,7 +60,7 @@ async def info_async(conn_id: str, vendor: str) -> ConnectionInfo:
         connection = await BaseHook.aget_connection(conn_id)
     except (AirflowNotFoundException, AirflowRuntimeError) as error:
         # A trigger repeats the query in any case: a missing connection is like a restart of Airflow.
-        raise ConnectionsUnavailable(conn_id, str(error)) from error
+        raise connections_unavailable(conn_id, str(error)) from error
     return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 
 
@@ -113,7 +110,7 @@ def spark() -> dict[str, object]:
     settings = {name: value for name, value in extra.items() if name.startswith("spark.")}
     conf = extra.get("conf") or {}
     if not isinstance(conf, Mapping):
-        raise ConnectionUnusable(
+        raise connection_unusable(
             SPARK_CONNECTION, 'has an extra conf that is no mapping like {"spark.cores.max": "8"}.'
         )
     secret = {"spark.authenticate.secret": connection.password} if connection.password else {}
@@ -121,23 +118,23 @@ def spark() -> dict[str, object]:
 
 
 def endpoint() -> Endpoint:
-    """The endpoint of Spark that jobs use. Raises `ConnectionUnusable`, `ConnectionsUnavailable`."""
+    """The endpoint of Spark that jobs use. Raises `connection-unusable`, `connections-unavailable`."""
     return Endpoint.read(spark())
 
 
 def _connect_url(connection: Connection) -> str:
-    """`sc://host:port/;token=…`. Raises `ConnectionUnusable`."""
+    """`sc://host:port/;token=…`. Raises `connection-unusable`."""
     from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
     from airflow.sdk.log import mask_secret
 
     if not connection.host:
-        raise ConnectionUnusable(SPARK_CONNECTION, "has no host: name the one where Spark Connect listens.")
+        raise connection_unusable(SPARK_CONNECTION, "has no host: name the one where Spark Connect listens.")
     if connection.password:
         mask_secret(connection.password)
     try:
         return str(SparkConnectHook(SPARK_CONNECTION).get_connection_url())
     except ValueError as error:
-        raise ConnectionUnusable(SPARK_CONNECTION, f"names no endpoint of Spark Connect: {error}") from None
+        raise connection_unusable(SPARK_CONNECTION, f"names no endpoint of Spark Connect: {error}") from None
 
 
 def s3(conn_id: str | None, used_for: str) -> S3Access:
@@ -150,7 +147,7 @@ def s3(conn_id: str | None, used_for: str) -> S3Access:
         return S3Access()
     connection = _connection(conn_id, used_for)
     if connection.conn_type != "aws":
-        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; for S3 it must be 'aws'.")
+        raise connection_unusable(conn_id, f"is of type {connection.conn_type!r}; for S3 it must be 'aws'.")
     extra = connection.extra_dejson
     return S3Access(
         connection.login or "",
@@ -168,12 +165,12 @@ def file_key(conn_id: str | None, used_for: str) -> str | None:
         return None
     password = _connection(conn_id, used_for).password
     if not password:
-        raise ConnectionUnusable(conn_id, "has no password, which is to be the key: `openssl rand -base64 32`.")
+        raise connection_unusable(conn_id, "has no password, which is to be the key: `openssl rand -base64 32`.")
     return str(password)
 
 
 def redis_url() -> str:
-    """The address of Redis. From now on logs mask its password. Raises `StoreNotConfigured`."""
+    """The address of Redis. From now on logs mask its password. Raises `redis-not-configured`."""
     from airflow.sdk.log import mask_secret
 
     address = redis_store.url()
@@ -197,15 +194,15 @@ def _why_not(conn_id: str, used_for: str, error: Exception) -> Terminal | Transi
 
     comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
     if comms is None:
-        return ConnectionMissing(conn_id, used_for)
+        return connection_missing(conn_id, used_for)
     try:
         answer = comms.send(GetConnection(conn_id=conn_id))
     except Exception as failure:
         if getattr(getattr(failure, "error", None), "error", None) is ErrorType.CONNECTION_NOT_FOUND:
-            return ConnectionMissing(conn_id, used_for)
-        return ConnectionsUnavailable(conn_id, str(failure))
+            return connection_missing(conn_id, used_for)
+        return connections_unavailable(conn_id, str(failure))
     if isinstance(answer, ErrorResponse):
         if answer.error is ErrorType.CONNECTION_NOT_FOUND:
-            return ConnectionMissing(conn_id, used_for)
-        return ConnectionsUnavailable(conn_id, f"{answer.error}")
-    return ConnectionsUnavailable(conn_id, str(error))
+            return connection_missing(conn_id, used_for)
+        return connections_unavailable(conn_id, f"{answer.error}")
+    return connections_unavailable(conn_id, str(error))

@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.airflow import state_paths
-from sluice.errors import Terminal, Transient
+from sluice.errors import Terminal, Transient, labeled
 from sluice.log_texts import shown
 from sluice.model.mask import without_values
 
@@ -31,11 +31,11 @@ def as_airflow(context: Context) -> Iterator[None]:
     try:
         yield
     except Terminal as error:
-        _report(context, str(error))
+        _report(context, labeled(error))
         # The message says everything; without `from None` Airflow would print the traceback of every cause.
         raise AirflowFailException(SEE_ABOVE) from None
     except Transient as error:
-        _report(context, str(error))
+        _report(context, labeled(error))
         raise AirflowException(SEE_ABOVE) from None
     except Exception as error:
         if type(error).__module__.startswith("airflow."):

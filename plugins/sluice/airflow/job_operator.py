@@ -43,18 +43,9 @@ LINES_SHOWN = 30
 """Lines of a job's log that the log of its task repeats."""
 
 
-class JobEnded(Terminal):
+def job_ended(job_id: str, why: str) -> Terminal:
     """A job needs a person, or has crashed too often."""
-
-    def __init__(self, job_id: str, why: str):
-        super().__init__(f"{why} (job {job_id})")
-
-
-class AlreadyLoading(Terminal):
-    """Another run loads the slave."""
-
-    def __init__(self, job: Apply):
-        super().__init__(f"The slave of {job.pair} is being loaded by {job.owner}. Cancel that run, or await its end.")
+    return Terminal(f"{why} (job {job_id})", code="job-ended")
 
 
 class SparkJobOperator(BaseOperator):
@@ -88,7 +79,7 @@ class SparkJobOperator(BaseOperator):
         with as_airflow(context):
             following = Next(event["next"])
             if following is Next.FAIL:
-                raise JobEnded(event["job_id"], event["why"])
+                raise job_ended(event["job_id"], event["why"])
             if following is Next.RESTART:
                 self._report(event["job_id"], event["why"])
                 self._begin(context, attempt=event["attempt"], first=False)
@@ -289,7 +280,10 @@ class LoadOperator(SparkJobOperator):
         return super().resume(context, event)
 
     def leave(self, job: Apply) -> NoReturn:
-        raise AlreadyLoading(job)
+        raise Terminal(
+            f"The slave of {job.pair} is being loaded by {job.owner}. Cancel that run, or await its end.",
+            code="already-loading",
+        )
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
         """With the id of the update, and the folder of a transfer by files."""

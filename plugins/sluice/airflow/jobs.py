@@ -35,21 +35,9 @@ LAUNCH_SECONDS = 10.0
 """How long a launch waits for the first sign of life."""
 
 
-class JobDidNotStart(Transient):
+def job_did_not_start(job_id: str, reason: str) -> Transient:
     """The runner of a job ended at once."""
-
-    def __init__(self, job_id: str, reason: str):
-        super().__init__(f"Job {job_id} did not start: {reason}")
-
-
-class JobWouldNotEnd(Transient):
-    """A job that was told to end still runs."""
-
-    def __init__(self, job: Job, seconds: float):
-        super().__init__(
-            f"Job {job.id} (process {job.runner.pid}) was told to end and still runs after {seconds:.0f} s. "
-            "The next try looks again; end the process by hand if this repeats."
-        )
+    return Transient(f"Job {job_id} did not start: {reason}", code="job-did-not-start")
 
 
 @contextlib.contextmanager
@@ -67,7 +55,7 @@ def exclusive(kind: Kind, prefix: str, slave: str) -> Iterator[None]:
 def launch(kind: Kind, prefix: str, slave: str, owner: Owner, payload: Mapping[str, object], attempt: int = 0) -> Job:
     """Starts `python -m spark_jobs.<kind> --prefix … --slave …`, detached, `payload` as JSON on its standard input.
 
-    Call it inside `exclusive`. Raises `JobDidNotStart`.
+    Call it inside `exclusive`. Raises `job-did-not-start`.
     """
     job_id = new_id(kind, prefix, slave)
     arguments = ["--prefix", prefix, "--slave", slave]
@@ -83,7 +71,7 @@ def launch(kind: Kind, prefix: str, slave: str, owner: Owner, payload: Mapping[s
     )
     identity = ProcessIdentity.of(runner.pid)
     if identity is None:
-        raise JobDidNotStart(job_id, f"its runner ended with status {runner.wait()}")
+        raise job_did_not_start(job_id, f"its runner ended with status {runner.wait()}")
     job = Job(job_id, kind, prefix, slave, owner, identity, time.time(), attempt)
     assert runner.stdin is not None
     try:
@@ -97,12 +85,12 @@ def launch(kind: Kind, prefix: str, slave: str, owner: Owner, payload: Mapping[s
         with runner.stdin as stdin:
             stdin.write(json.dumps(payload).encode())
     except BrokenPipeError:
-        raise JobDidNotStart(job_id, f"its runner ended with status {runner.wait()}") from None
+        raise job_did_not_start(job_id, f"its runner ended with status {runner.wait()}") from None
     deadline = time.monotonic() + LAUNCH_SECONDS
     while not job.file("alive").exists() and runner.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     if runner.poll() is not None and job.result() is None:
-        raise JobDidNotStart(job_id, f"its runner ended with status {runner.returncode}")
+        raise job_did_not_start(job_id, f"its runner ended with status {runner.returncode}")
     return job
 
 
@@ -145,12 +133,16 @@ def stop(job: Job, by: str, reason: str) -> None:
 
 
 def await_end(job: Job, seconds: float) -> None:
-    """Waits until all processes of a stopped job have ended. Raises `JobWouldNotEnd`."""
+    """Waits until all processes of a stopped job have ended. Raises `job-does-not-end`."""
     deadline = time.monotonic() + seconds
     while job.state() is JobState.RUNNING or job.runner.alive():
         if time.monotonic() > deadline:
             if not job.runner.send(signal.SIGKILL):
-                raise JobWouldNotEnd(job, seconds)
+                raise Transient(
+                    f"Job {job.id} (process {job.runner.pid}) was told to end and still runs after {seconds:.0f} s. "
+                    "The next try looks again; end the process by hand if this repeats.",
+                    code="job-does-not-end",
+                )
             deadline = time.monotonic() + 5
         time.sleep(0.1)
     kill_leftovers(job)

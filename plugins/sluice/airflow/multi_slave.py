@@ -7,7 +7,7 @@ everything if the slave could not be reached.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -44,36 +44,18 @@ POLL_SECONDS = 15.0
 Made = TypeVar("Made")
 
 
-class NotForSeveral(Terminal):
+def not_for_several_slaves(reason: str) -> Terminal:
     """The form's choice cannot be done for several slaves in one run."""
-
-    def __init__(self, reason: str):
-        super().__init__(
-            f"{reason}; or start a run for each slave, which reads the master for itself. Nothing was touched."
-        )
-
-
-class NoSlaveLeft(Terminal):
-    """A step failed for every slave."""
-
-    def __init__(self, failures: Mapping[str, str]):
-        super().__init__("No slave is left: " + "; ".join(f"{name}: {why}" for name, why in failures.items()))
+    return Terminal(
+        f"{reason}; or start a run for each slave, which reads the master for itself. Nothing was touched.",
+        code="not-for-several-slaves",
+    )
 
 
-class NoSlaveReached(Transient):
-    """None of the slaves can be reached; the update waits."""
-
-    def __init__(self, names: Sequence[str]):
-        super().__init__(f"None of the slaves can be reached: {', '.join(names)}. The update waits for them.")
-
-
-class SlavesMissing(Terminal):
+def slaves_incomplete(task: TaskContext, reasons: Mapping[str, str]) -> Terminal:
     """The update is not complete for some of its slaves."""
-
-    def __init__(self, task: TaskContext, reasons: Mapping[str, str]):
-        listed_reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in reasons.items())
-        super().__init__(f"{task}: {listed_reasons}. Start a new initial update of these slaves.")
-        self.slaves = tuple(reasons)
+    listed_reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in reasons.items())
+    return Terminal(f"{task}: {listed_reasons}. Start a new initial update of these slaves.", code="slaves-incomplete")
 
 
 def has_several_slaves(context: Context) -> bool:
@@ -81,13 +63,13 @@ def has_several_slaves(context: Context) -> bool:
 
 
 def check(task: TaskContext) -> None:
-    """Raises `NotForSeveral`."""
+    """Raises `not-for-several-slaves`."""
     selection = Selection.from_dict(task.context["params"])
     if selection.partial:
-        raise NotForSeveral("Several slaves are loaded together with all tables: choose no tables")
+        raise not_for_several_slaves("Several slaves are loaded together with all tables: choose no tables")
     read = selection.read or task.replication.initial.read
     if read == "snapshot" and not transfer_form.by_files(task.context):
-        raise NotForSeveral(
+        raise not_for_several_slaves(
             "Several slaves are loaded together block by block, not in one snapshot: choose read committed, or "
             "transfer files and a location"
         )
@@ -116,7 +98,8 @@ def _last_left(context: Context, key: str) -> list[str]:
 
 def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
     """Does the step for each slave; results by slave. Of several slaves, those that fail are left out; online, runs of
-    their own wait for those that cannot be reached. Raises `NoSlaveLeft`, `NoSlaveReached`, and errors of `action`."""
+    their own wait for those that cannot be reached. Raises `no-slave-left`, `no-slave-reachable`, and errors of
+    `action`."""
     if task.slave_name is not None:
         return {task.slave_name: action(task)}
     done: dict[str, Made] = {}
@@ -140,9 +123,14 @@ def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, 
             failures[name] = str(error)
             give_up(one, f"Initial Update failed in {ti.task_id}: {error}")
     if not done and unreached:
-        raise NoSlaveReached(unreached)
+        raise Transient(
+            f"None of the slaves can be reached: {', '.join(unreached)}. The update waits for them.",
+            code="no-slave-reachable",
+        )
     if not done:
-        raise NoSlaveLeft(failures)
+        raise Terminal(
+            "No slave is left: " + "; ".join(f"{name}: {why}" for name, why in failures.items()), code="no-slave-left"
+        )
     ti.xcom_push(key=MEMBERS, value=list(done))
     ti.xcom_push(key=AWAITED, value=unreached)
     return done

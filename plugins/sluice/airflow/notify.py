@@ -43,33 +43,8 @@ DEFAULTS = {
 """Defaults of the arguments that take a notifier's text, unless the configuration sets them."""
 
 
-class NotifierUnusable(Terminal):
-    """The configuration names a notifier that cannot be created."""
-
-    def __init__(self, path: str, reason: str):
-        super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
-
-
-class NoNotifier(Terminal):
-    """The configuration of the replication names no notifier."""
-
-    def __init__(self, task: TaskContext):
-        super().__init__(
-            f"{task}: {task.replication.source} names no notifier under notify: notices are in the log of housekeeping "
-            "only. Add one, then start this again."
-        )
-
-
-class NotTaken(Terminal):
-    """Notifiers did not take a test."""
-
-
-class NotNotified(Transient):
-    """Notifiers failed; the next run of `housekeeping` tries them again."""
-
-
 def send_notices(task: TaskContext) -> str:
-    """Sends the notices of a replication; returns how many in words. Raises `NotNotified` if a notifier fails."""
+    """Sends the notices of a replication; returns how many in words. Raises `notifiers-failed` if a notifier fails."""
     notices = list(needs(task))
     notified = Notified(task.redis, task.prefix)
     failures = []
@@ -90,7 +65,10 @@ def send_notices(task: TaskContext) -> str:
             sent += 1
     _forget_mended(task, notified, {notice.key for notice in notices})
     if failures:
-        raise NotNotified(f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
+        raise Transient(
+            f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}",
+            code="notifiers-failed",
+        )
     need = "needs" if len(notices) == 1 else "need"
     return f"{counted(len(notices), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
 
@@ -99,7 +77,11 @@ def send_notices(task: TaskContext) -> str:
 def send_test(task: TaskContext) -> str:
     """Sends a test through each notifier of the configuration; tries all, then fails if one did not take it."""
     if not task.replication.notify:
-        raise NoNotifier(task)
+        raise Terminal(
+            f"{task}: {task.replication.source} names no notifier under notify: notices are in the log of housekeeping "
+            "only. Add one, then start this again.",
+            code="no-notifier",
+        )
     notice = notices.of_test(task.prefix, task.person("the DAG notify"))
     sent, failures = list[str](), list[str]()
     for notifier in task.replication.notify:
@@ -111,7 +93,7 @@ def send_test(task: TaskContext) -> str:
             failures.append(f"{notifier.path}: {failure}")
     if failures:
         taken = f" It was sent through {listed(sent)}." if sent else ""
-        raise NotTaken(f"{task}: the test could not be sent: {'; '.join(failures)}.{taken}")
+        raise Terminal(f"{task}: the test could not be sent: {'; '.join(failures)}.{taken}", code="test-notice-failed")
     return f"sent through {listed(sent)}"
 
 
@@ -175,7 +157,7 @@ def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
 
 
 def made(notifier: NotifierConfig) -> Any:
-    """Creates the Airflow notifier of the configuration. Raises `NotifierUnusable`."""
+    """Creates the Airflow notifier of the configuration. Raises `notifier-unusable`."""
     module, _, name = notifier.path.rpartition(".")
     try:
         kind = getattr(import_module(module), name)
@@ -183,7 +165,11 @@ def made(notifier: NotifierConfig) -> Any:
         defaults = {name: text for name, text in DEFAULTS.items() if name in parameters}
         return kind(**{**defaults, **notifier.arguments})
     except Exception as error:
-        raise NotifierUnusable(notifier.path, str(error) or type(error).__name__) from error
+        raise Terminal(
+            f"The notifier {notifier.path} of the configuration cannot be used: "
+            f"{(str(error) or type(error).__name__)}. Correct notify.",
+            code="notifier-unusable",
+        ) from error
 
 
 def _send(notifier: NotifierConfig, notice: Notice, context: Context) -> None:

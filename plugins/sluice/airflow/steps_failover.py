@@ -49,16 +49,6 @@ class Rejected(Terminal):
         super().__init__(f"The failover was rejected by {who}. Nothing was changed.")
 
 
-class NotIdentical(Terminal):
-    """The slave differs from its master."""
-
-    def __init__(self, differences: list[str]):
-        super().__init__(
-            f"The slave is not what its master is, and does not take over: {'; '.join(differences)}. Run resync with "
-            "the action repair, then trigger the failover again."
-        )
-
-
 def failover_of(task: TaskContext) -> Failover:
     """The failover of this run."""
     params = task.context["params"]
@@ -106,7 +96,7 @@ def check(task: TaskContext) -> object:
         facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
     )
     if failover.action in BOTH and reasons and not survey.goes_on(facts, failover):
-        raise survey.NotReady(failover, reasons)
+        raise survey.failover_not_ready(failover, reasons)
     return text
 
 
@@ -192,7 +182,11 @@ def verify(task: TaskContext) -> str:
         if finding["outcome"] != Outcome.IDENTICAL:
             wrong.append(result)
     if wrong:
-        raise NotIdentical(wrong)
+        raise Terminal(
+            f"The slave is not what its master is, and does not take over: {'; '.join(wrong)}. Run resync with "
+            "the action repair, then trigger the failover again.",
+            code="slave-differs",
+        )
     extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
     what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
     steps.verified(failover, what)
@@ -297,7 +291,7 @@ def _give_back(task: TaskContext, failover: Failover, error: Exception) -> None:
     except SluiceError as failure:
         log.error("%s: %s", task, failure)
         return
-    raise Terminal(f"{str(error).rstrip('.')}. {sentence[0].upper()}{sentence[1:]}.") from error
+    raise Terminal(f"{str(error).rstrip('.')}. {sentence[0].upper()}{sentence[1:]}.", code="failover-failed") from error
 
 
 @part_of(*BOTH)
@@ -360,7 +354,7 @@ def settle(context: Context) -> str:
         sentence = _abort(task, failover_of(task))
     except switch.TooLate as late:
         return str(late)
-    raise Terminal(f"The failover did not come to its end. {sentence}")
+    raise Terminal(f"The failover did not come to its end. {sentence}", code="failover-incomplete")
 
 
 def _abort(task: TaskContext, failover: Failover) -> str:

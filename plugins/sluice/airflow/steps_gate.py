@@ -19,13 +19,6 @@ class ReasonMissing(Terminal):
         )
 
 
-class NothingToHold(Terminal):
-    """The slave has no checkpoint yet, which would store the closure."""
-
-    def __init__(self, task: TaskContext) -> None:
-        super().__init__(f"{task}: there is nothing to hold back before the slave's first initial update.")
-
-
 @step
 def decide(task: TaskContext) -> str:
     """Closes the slave's gate, opens it, or shows who keeps it closed."""
@@ -37,7 +30,10 @@ def decide(task: TaskContext) -> str:
         if not reason:
             raise ReasonMissing
         if task.checkpoint(slave) is None:
-            raise NothingToHold(task)
+            raise Terminal(
+                f"{task}: there is nothing to hold back before the slave's first initial update.",
+                code="nothing-to-hold",
+            )
         hold.close(task.person("the DAG gate"), reason)
     elif action == "open" and not hold.open():
         log.info("%s: no person had closed the gate", task)

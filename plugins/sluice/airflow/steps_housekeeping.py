@@ -101,7 +101,7 @@ def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskCon
 
 
 def each_alone(body: Callable[[TaskContext], object], prefixes: Sequence[str], context: Context) -> dict[str, object]:
-    """Runs `body` for each prefix; returns the results. Raises the error of the one that failed, or `SomeFailed`."""
+    """Runs `body` for each prefix; returns the results. Raises the only error, or `replications-failed`."""
     results: dict[str, object] = {}
     failures: list[Exception] = []
     for prefix in prefixes:
@@ -113,15 +113,11 @@ def each_alone(body: Callable[[TaskContext], object], prefixes: Sequence[str], c
     if len(failures) == 1:
         raise failures[0]
     if failures:
-        raise SomeFailed(failures)
+        raise Transient(
+            f"{counted(len(failures), 'replication')} failed: " + "; ".join(map(str, failures)),
+            code="replications-failed",
+        )
     return results
-
-
-class SomeFailed(Transient):
-    """Several replications of a group failed; the log has the reasons."""
-
-    def __init__(self, failures: Sequence[Exception]):
-        super().__init__(f"{counted(len(failures), 'replication')} failed: " + "; ".join(map(str, failures)))
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]

@@ -1,7 +1,6 @@
 """The tasks on the master: checking, installing, reconciling."""
 
 import logging
-from collections.abc import Iterable
 
 from sluice.airflow import expected_tables, multi_slave, preflight_check, transfer_form
 from sluice.airflow.new_tables import announced
@@ -11,6 +10,7 @@ from sluice.airflow.task_context import TaskContext, listed
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources, wildcards
 from sluice.capture.plan import Alter
+from sluice.capture.reconcile import tables_refused
 from sluice.configuration.resolve import ResolvedTable
 from sluice.configuration.rule import TablePattern
 from sluice.coordination.debugged import Debugged
@@ -121,16 +121,9 @@ def reconcile(task: TaskContext) -> str:
         wildcards.note(master, replication)
     expected_tables.of_all(task, tables)
     if report.refused:
-        raise reconciling.TablesRefused(task.prefix, report.refused)
+        raise tables_refused(task.prefix, report.refused)
     log.info("%s: captured: %s; taken: %s", task, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return planned
-
-
-class NothingToDebug(Terminal):
-    """The form names tables to debug that are not replicated."""
-
-    def __init__(self, task: TaskContext, patterns: Iterable[str]):
-        super().__init__(f"{task}: no replicated table is {' or '.join(patterns)}: there is none to debug.")
 
 
 @step
@@ -144,7 +137,9 @@ def note_debugged(task: TaskContext) -> str:
         resolved = task.replication.resolve(task.existing_tables(master))
     chosen = [one.table for one in resolved if any(TablePattern.parse(text).matches(one.table) for text in patterns)]
     if not chosen:
-        raise NothingToDebug(task, patterns)
+        raise Terminal(
+            f"{task}: no replicated table is {' or '.join(patterns)}: there is none to debug.", code="nothing-to-debug"
+        )
     Debugged(task.redis, task.prefix).add(chosen)
     return f"debugged for an hour: {', '.join(map(str, chosen))}"
 

@@ -17,22 +17,22 @@ WAIT_SECONDS = 60.0
 """How long the task waits for the apply's answer; the request itself stays."""
 
 
-class RejectsUnknown(Terminal):
+def unknown_rejects(reason: str) -> Terminal:
     """The form has numbers that no open reject has."""
+    return Terminal(
+        f"{reason}. Run this DAG with action list: it prints what is set aside, each with its number.",
+        code="unknown-rejects",
+    )
 
-    def __init__(self, reason: str):
-        super().__init__(f"{reason}. Run this DAG with action list: it prints what is set aside, each with its number.")
 
-
-class RejectsRefused(Terminal):
+def rejects_refused(answers: dict[int, str]) -> Terminal:
     """The apply refused some changes; `answers`: reasons by number."""
-
-    def __init__(self, answers: dict[int, str]):
-        lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
-        super().__init__(
-            f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
-            "the action apply again, or with force, which overwrites them, or with the action drop."
-        )
+    lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
+    return Terminal(
+        f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
+        "the action apply again, or with force, which overwrites them, or with the action drop.",
+        code="rejects-refused",
+    )
 
 
 @step
@@ -58,26 +58,26 @@ def decide(task: TaskContext) -> str:
 def numbers(text: str, known: list[int]) -> list[int]:
     """Parses `all`, or numbers and ranges such as `2-5` between commas or blanks; a range means its known numbers.
 
-    Raises `RejectsUnknown`.
+    Raises `unknown-rejects`.
     """
     if text.strip().lower() == "all":
         return known
     words = [word for word in re.split(r"[\s,;]+", text) if word]
     ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", word) for word in words]
     if not words or None in ranges:
-        raise RejectsUnknown(f"ids is {text!r}; it must be numbers, ranges such as 2-5, or all")
+        raise unknown_rejects(f"ids is {text!r}; it must be numbers, ranges such as 2-5, or all")
     counts = {
         word: [number for number in known if int(each[1]) <= number <= int(each[2] or each[1])]
         for word, each in zip(words, ranges, strict=True)
         if each is not None
     }
     if strange := [word for word, numbers in counts.items() if not numbers]:
-        raise RejectsUnknown(f"Nothing is set aside under {', '.join(strange)}, or it is settled already")
+        raise unknown_rejects(f"Nothing is set aside under {', '.join(strange)}, or it is settled already")
     return sorted({number for numbers in counts.values() for number in numbers})
 
 
 def _answers(task: TaskContext, store: RejectStore, ids: list[int]) -> str:
-    """Waits for the answers; returns them in words. Raises `RejectsRefused`."""
+    """Waits for the answers; returns them in words. Raises `rejects-refused`."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         now = store.read(RejectStatus, ids)
@@ -90,7 +90,7 @@ def _answers(task: TaskContext, store: RejectStore, ids: list[int]) -> str:
     for reject in applied:
         log.info("%s: applied: %s", task, reject)
     if answers:
-        raise RejectsRefused(answers)
+        raise rejects_refused(answers)
     message = f"{counted(len(applied), 'change')} applied"
     if waiting:
         message += (

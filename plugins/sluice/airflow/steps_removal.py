@@ -28,42 +28,22 @@ class ReasonMissing(Terminal):
         super().__init__("Say why: it is kept with what happened to the slave.")
 
 
-class NotConfirmed(Terminal):
-    """The form's confirmation is not the prefix."""
-
-    def __init__(self, task: TaskContext) -> None:
-        super().__init__(
-            f"{task}: to uninstall it, type its prefix into confirm. Changes that wait in ITEMS are lost by it, and "
-            "every slave needs a new initial update afterwards."
-        )
-
-
-class StillApplied(Terminal):
+def applies_running(task: TaskContext, slaves: list[str]) -> Terminal:
     """An apply is still running."""
+    named = ", ".join(slaves)
+    return Terminal(
+        f"{task}: applies run for {named}. Mark their runs of cdc_apply as failed, then start again.",
+        code="applies-running",
+    )
 
-    def __init__(self, task: TaskContext, slaves: list[str]) -> None:
-        named = ", ".join(slaves)
-        super().__init__(f"{task}: applies run for {named}. Mark their runs of cdc_apply as failed, then start again.")
 
-
-class FailoverUnderWay(Terminal):
+def failover_under_way(task: TaskContext, slave: str) -> Terminal:
     """A failover has begun to change the databases."""
-
-    def __init__(self, task: TaskContext, slave: str) -> None:
-        super().__init__(
-            f"{task}: a failover to {slave} is under way. Wait until it is through, or trigger the DAG failover with "
-            "the action abort, then start again."
-        )
-
-
-class AdministratorNeeded(Terminal):
-    """Only a superuser can drop event triggers."""
-
-    def __init__(self, task: TaskContext, side: str) -> None:
-        super().__init__(
-            f"{task}: its event triggers belong to a superuser of {side}. Run {PROGRAM} remove with --admin "
-            f"{side}=LOGIN instead, which takes them away as well."
-        )
+    return Terminal(
+        f"{task}: a failover to {slave} is under way. Wait until it is through, or trigger the DAG failover with "
+        "the action abort, then start again.",
+        code="failover-under-way",
+    )
 
 
 @step
@@ -90,11 +70,15 @@ def check_removal(task: TaskContext) -> None:
     if task.replication.master.stream:
         raise NoDatabase(task.replication.master.stream.vendor)
     if str(task.context["params"]["confirm"] or "").strip().upper() != str(task.prefix):
-        raise NotConfirmed(task)
+        raise Terminal(
+            f"{task}: to uninstall it, type its prefix into confirm. Changes that wait in ITEMS are lost by it, and "
+            "every slave needs a new initial update afterwards.",
+            code="not-confirmed",
+        )
     if running := [name for name in task.replication.slaves if lease.taken(task.redis, task.prefix, name)]:
-        raise StillApplied(task, running)
+        raise applies_running(task, running)
     if (claim := FailoverClaim(task.redis, task.prefix).read()) is not None:
-        raise FailoverUnderWay(task, claim["slave"])
+        raise failover_under_way(task, claim["slave"])
     place = task.replication.master
     with task.master() as master:
         _expect_no_administrators_triggers(task, master, MASTER, place.schema)
@@ -109,7 +93,11 @@ def _expect_no_administrators_triggers(task: TaskContext, session: Session, side
     vendor = master_of(session.vendor)
     triggers = vendor.capture(session, task.prefix, schema).has_event_triggers()
     if triggers and not vendor.contents.is_superuser(session):
-        raise AdministratorNeeded(task, side)
+        raise Terminal(
+            f"{task}: its event triggers belong to a superuser of {side}. Run {PROGRAM} remove with --admin "
+            f"{side}=LOGIN instead, which takes them away as well.",
+            code="administrator-needed",
+        )
 
 
 @step

@@ -70,20 +70,6 @@ class Entry(TypedDict):
     """Why the tables could not be read."""
 
 
-class NoSuchTable(Terminal):
-    """The form names a table that is not replicated."""
-
-    def __init__(self, pattern: str):
-        super().__init__(
-            f"tables: {pattern!r} is no table that is replicated here. Write schema.table, with * for anything; the "
-            "DAG reconcile_tables lists those that are replicated."
-        )
-
-
-class NotIdentical(Terminal):
-    """A run found differences, or could not compare."""
-
-
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def due() -> list[Entry]:
     """Lists the tables to compare: those of the chosen pair, or of every pair; a sample of those that are not due."""
@@ -91,7 +77,7 @@ def due() -> list[Entry]:
     with as_airflow(context):
         params = context["params"]
         if params["slave"] and not params["prefix"]:
-            raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
+            raise Terminal(f"Slave {params['slave']}: choose its replication, too.", code="replication-not-chosen")
         wanted = Selection.from_dict({"tables": params.get("tables")}).tables
         entries: list[Entry] = []
         for replication in _chosen(params["prefix"]):
@@ -169,7 +155,9 @@ def verdict(entries: list[Entry] | None) -> str:
             return str(outcome)
         wrong = [f"{table['table']} {table['outcome']}" for table in tables if table["outcome"] != Outcome.IDENTICAL]
         listed = "; ".join(wrong[:10]) + (f"; and {len(wrong) - 10} more" if len(wrong) > 10 else "")
-        raise NotIdentical(f"{outcome}: {listed}. The report is {written.with_suffix('.html')}")
+        raise Terminal(
+            f"{outcome}: {listed}. The report is {written.with_suffix('.html')}", code="tables-not-identical"
+        )
 
 
 def question(pairs: Iterable[Report]) -> dict[str, str]:
@@ -244,12 +232,16 @@ def _days(verify: VerifyOptions, context: Context) -> list[date] | None:
 
 
 def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
-    """Raises `NoSuchTable` for a pattern that matches no replicated table, unless these could not be read."""
+    """Raises `no-such-table` for a pattern that matches no replicated table, unless these could not be read."""
     if any("reason" in entry for entry in entries):
         return
     for pattern in wanted:
         if not any(selection.names(pattern, TableName(*entry["table"])) for entry in entries):
-            raise NoSuchTable(pattern)
+            raise Terminal(
+                f"tables: {pattern!r} is no table that is replicated here. Write schema.table, with * for anything; "
+                "the DAG reconcile_tables lists those that are replicated.",
+                code="no-such-table",
+            )
 
 
 def _entries(
@@ -378,7 +370,9 @@ def _written(entries: list[Entry], context: Context) -> Path:
 
 def _listed(entries: list[Entry] | None) -> list[Entry]:
     if entries is None:
-        raise NotIdentical(f"{Outcome.COULD_NOT_COMPARE}: the task due has failed; its log says why.")
+        raise Terminal(
+            f"{Outcome.COULD_NOT_COMPARE}: the task due has failed; its log says why.", code="tables-not-identical"
+        )
     return entries
 
 

@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from sluice.airflow import expected_tables, jobs, multi_slave, preflight_check, transfer_form
 from sluice.airflow.failure import XCOM_KEY
 from sluice.airflow.job import Kind, Owner
+from sluice.airflow.multi_slave import slaves_incomplete
 from sluice.airflow.runs import is_active
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
@@ -37,18 +38,9 @@ UNFINISHED = NOT_RUN | {"failed"}
 """States of the task `finish` in an incomplete update."""
 
 
-class UpdateIncomplete(Terminal):
-    """An initial update was cancelled or failed; `slave_state`: the result for the slave, in words."""
-
-    def __init__(self, update: Update, reason: str, slave_state: str):
-        super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
-
-
-class UpdateNotBegun(Terminal):
+def update_not_begun(reason: str) -> Terminal:
     """The update ended before it touched the slave."""
-
-    def __init__(self, reason: str):
-        super().__init__(f"{reason.rstrip('.')}. The slave was not touched.")
+    return Terminal(f"{reason.rstrip('.')}. The slave was not touched.", code="update-not-begun")
 
 
 @step(**FOR_EVER)  # type: ignore[untyped-decorator]
@@ -165,12 +157,12 @@ def settle(context: Context) -> str:
     try:
         task = TaskContext.of(context)
     except (UnknownPrefix, UnknownSlave, ConfigError):
-        raise UpdateNotBegun(reason) from None
+        raise update_not_begun(reason) from None
     begun = states.get("begin")
     if begun in NOT_RUN or (begun != "success" and _was_away(context) and _is_away(task)):
         for name in task.slave_names:
             multi_slave.note_waiting(task.of_slave(name), None)
-        raise UpdateNotBegun(reason)
+        raise update_not_begun(reason)
     running = jobs.live(Kind.LOAD, str(task.prefix), task.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.stop(running, "Airflow", "its initial update is over")
@@ -183,7 +175,7 @@ def settle(context: Context) -> str:
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.await_end(running, END_SECONDS)
     steps.end_sessions(update)
-    raise UpdateIncomplete(update, reason, _left(task, cancelled))
+    raise Terminal(f"{update}: {reason.rstrip('.')}. {_left(task, cancelled)}.", code="update-incomplete")
 
 
 def _is_away(task: TaskContext) -> bool:
@@ -212,7 +204,7 @@ def _settle_list(context: Context, states: Mapping[str, object], reason: str) ->
         jobs.stop(running, "Airflow", "its initial update is over")
     reasons = multi_slave.unfinished(task, states, reason)
     if reasons:
-        raise multi_slave.SlavesMissing(task, reasons)
+        raise slaves_incomplete(task, reasons)
     return "complete"
 
 

@@ -74,8 +74,8 @@ class TaskContext:
         return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
 
     def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
-        """The connection of a master or slave. Raises `ConnectionMissing`, `ConnectionUnusable`,
-        `ConnectionsUnavailable`."""
+        """The connection of a master or slave. Raises `connection-missing`, `connection-unusable`,
+        `connections-unavailable`."""
         if isinstance(place, Endpoint) and place.stream:
             return place.stream
         return self._info(place.conn_id, place.vendor)

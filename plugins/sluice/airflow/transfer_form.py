@@ -31,7 +31,7 @@ def by_files(context: Context) -> bool:
 
 
 def location(replication: Replication, context: Context) -> Location:
-    """The location in the form. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
+    """The location in the form. Raises `LocationMissing`, `NoLocation`, `location-not-allowed`."""
     text = str(context["params"].get("location") or "").strip()
     if not text:
         raise LocationMissing
@@ -53,7 +53,7 @@ def settled(access: S3Access, folder: Location) -> S3Access:
 
 
 def key_text(replication: Replication) -> str | None:
-    """The key of encrypted files in base64. Raises `BadKey`, and as `connections.info` does."""
+    """The key of encrypted files in base64. Raises `invalid-encryption-key`, and as `connections.info` does."""
     text = connections.file_key(replication.initial.files_key, str(replication.source))
     if text is not None:
         encryption.key_of(text, f"Connection {replication.initial.files_key!r}")

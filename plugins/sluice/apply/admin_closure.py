@@ -18,14 +18,13 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 
 
-class NotKept(Transient):
+def closure_not_stored(prefix: Prefix, slave: str, reason: object) -> Transient:
     """The closure is in Redis, but not on the slave."""
-
-    def __init__(self, prefix: Prefix, slave: str, reason: object):
-        super().__init__(
-            f"{prefix} → {slave}: the gate is closed, but in Redis only: {reason} "
-            "Close it again when that is mended; until then emptying Redis opens it."
-        )
+    return Transient(
+        f"{prefix} → {slave}: the gate is closed, but in Redis only: {reason} "
+        "Close it again when that is mended; until then emptying Redis opens it.",
+        code="closure-not-stored",
+    )
 
 
 class AdminClosure:
@@ -40,7 +39,7 @@ class AdminClosure:
     def close(self, by: str, reason: str) -> None:
         """Closes the gate, and returns when the apply's open transaction has ended.
 
-        Raises `StoreUnreachable`, then nothing is closed, and `NotKept`.
+        Raises `StoreUnreachable`, then nothing is closed, and `closure-not-stored`.
         """
         closure = self.gate.close(ADMIN, by, reason)
         try:
@@ -50,9 +49,11 @@ class AdminClosure:
                     checkpoints.upgrade()
                     checkpoints.close(closure.text())
         except SluiceError as error:
-            raise NotKept(self.prefix, self.slave.name, error) from error
+            raise closure_not_stored(self.prefix, self.slave.name, error) from error
         if not configured:
-            raise NotKept(self.prefix, self.slave.name, "the slave has no checkpoint before its initial update.")
+            raise closure_not_stored(
+                self.prefix, self.slave.name, "the slave has no checkpoint before its initial update."
+            )
 
     def open(self) -> bool:
         """Opens the gate; False where no admin had closed it. The gate stays closed when this raises.

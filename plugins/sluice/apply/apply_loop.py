@@ -42,7 +42,7 @@ from sluice.coordination.requests import Requests
 from sluice.coordination.signals import Signals
 from sluice.counted import counted
 from sluice.database.errors import LoginRefused
-from sluice.errors import DataLost, SluiceError, Terminal, Transient
+from sluice.errors import DataLost, SluiceError, Terminal, Transient, labeled
 from sluice.executor import Executor
 from sluice.model import safemode
 from sluice.model.apply_status import ApplyStatus
@@ -66,16 +66,6 @@ BLOCK_SECONDS = 0.02
 _END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is read again."""
-
-
-class NotConfigured(Terminal):
-    """The slave has no checkpoint: no initial update was ever started for it."""
-
-    def __init__(self, pair: Pair):
-        super().__init__(
-            f"{pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
-            f"{pair.prefix} and slave {pair.slave.name}."
-        )
 
 
 class Stopping(Transient):
@@ -409,7 +399,11 @@ class ApplyLoop:
         """Writes the first checkpoint, where the source says at which position a slave without one begins."""
         beginning = self.sessions.beginning()
         if beginning is None:
-            raise NotConfigured(self.pair)
+            raise Terminal(
+                f"{self.pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
+                f"{self.pair.prefix} and slave {self.pair.slave.name}.",
+                code="no-checkpoint",
+            )
         self.checkpoints.begin(beginning)
         claimed = self.checkpoints.claim()
         assert claimed is not None, "it was made just now"
@@ -476,7 +470,7 @@ class ApplyLoop:
     def _close_gate(self, error: Terminal) -> None:
         """Closes the gate for `error`, which the job logs, and writes it to the slave."""
         try:
-            self.gate.close(ERROR, "apply", str(error))
+            self.gate.close(ERROR, "apply", labeled(error))
         except SluiceError as unreachable:
             log.warning("%s: the gate could not be closed: %s", self.pair, unreachable)
         if self.checkpoint is not None and isinstance(error, DataLost):

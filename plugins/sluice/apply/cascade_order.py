@@ -48,7 +48,7 @@ def in_cascade_order(
 ) -> pa.Table:
     """`items` (columns of `queue.ITEMS`, with OLDCONTENT, in REPL_KEY order) with each effect behind its cause.
 
-    `keys`: the key columns of each table; `foreign_keys`: those of the slave. Raises `MalformedContent`.
+    `keys`: the key columns of each table; `foreign_keys`: those of the slave. Raises `malformed-content`.
     """
     acting = [key for key in foreign_keys if key.follows_updates]
     key_columns: dict[TableName, set[str]] = {}

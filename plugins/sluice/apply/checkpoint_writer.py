@@ -22,20 +22,8 @@ from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaste
 from sluice.model.checkpoint_recovery import FALLBACK_INTERVALS, Stored, resume
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
-from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
-
-
-class NotTakenOver(Terminal):
-    """The slave's changes shall come from another source, but its position alone does not say what it has."""
-
-    def __init__(self, pair: Pair, why: str):
-        super().__init__(
-            f"{pair}: the configuration names another capture, and the slave cannot go over to it: {why}. Put the "
-            "former capture back, start the apply, and go over when the slave is NORMAL, all of its tables are ready "
-            "and its checkpoint is kept on it."
-        )
 
 
 class SlaveCheckpointWriter:
@@ -129,7 +117,7 @@ class SlaveCheckpointWriter:
     def taken_over(self, claimed: Checkpoint) -> Checkpoint:
         """Translates the checkpoint to this source and writes it, where the slave's changes came from another one.
 
-        Raises `NotTakenOver` where the position alone does not say what is applied, and what `Takeover` raises.
+        Raises `capture-not-switchable` if the position alone does not say what is applied, and what `Takeover` raises.
         """
         place = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
         if place is None:
@@ -141,7 +129,12 @@ class SlaveCheckpointWriter:
             "tables are loading": claimed.loading,
         }
         if why := next((reason for reason, applies in reasons.items() if applies), None):
-            raise NotTakenOver(self.pair, why)
+            raise Terminal(
+                f"{self.pair}: the configuration names another capture, and the slave cannot go over to it: {why}. "
+                "Put the former capture back, start the apply, and go over when the slave is NORMAL, all of its "
+                "tables are ready and its checkpoint is kept on it.",
+                code="capture-not-switchable",
+            )
         log.info("%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, place)
         return self._alone(claimed, replace(claimed.advanced(place, 0), safemode_exit=None), durable=True)
 

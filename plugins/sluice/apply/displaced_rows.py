@@ -24,20 +24,8 @@ from sluice.model.guid import key_text
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.window import Window
-from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
-
-
-class RowUnknown(Terminal):
-    """A row of the master is needed, and the source, which has changes only, does not say its values."""
-
-    def __init__(self, pair: Pair, displaced: DisplacedRow):
-        super().__init__(
-            f"{pair}: the slave's rows were changed by somebody else: {displaced} is missing or has to go, and no "
-            "later change of the stream says what the master has there. Make the rows of the slave what they were, "
-            f"then {RESTART_APPLY}."
-        )
 
 
 Row = Mapping[str, str | None]
@@ -135,7 +123,7 @@ class MasterRowsAt:
     def rows(self, displaced: Sequence[DisplacedRow]) -> list[Row | None]:
         """For each of `displaced` the row as of `at`, None where there was none.
 
-        Raises `TableChanged`, `RowUnknown`, outages.
+        Raises `TableChanged`, `master-row-unknown`, outages.
         """
         tables: dict[TableName, list[DisplacedRow]] = {}
         for each in displaced:
@@ -147,7 +135,12 @@ class MasterRowsAt:
             self._rewind(table, of_table, rows)
         for each in displaced:
             if (each.table, each.key) not in rows:
-                raise RowUnknown(self.sessions.pair, each)
+                raise Terminal(
+                    f"{self.sessions.pair}: the slave's rows were changed by somebody else: {each} is missing or has "
+                    "to go, and no later change of the stream says what the master has there. Make the rows of the "
+                    f"slave what they were, then {RESTART_APPLY}.",
+                    code="master-row-unknown",
+                )
         return [rows[each.table, each.key] for each in displaced]
 
     def _read(

@@ -24,20 +24,6 @@ from sluice.model.table_state import TableState, how_to_load
 from sluice.pair import Pair
 
 
-class GateOpen(Terminal):
-    """The apply may be running, so the first transaction of its queue changes all the time."""
-
-    def __init__(self, pair: Pair):
-        super().__init__(
-            f"{pair}: the apply is not held, so its queue has no first transaction for long. Close the gate, with the "
-            "DAG gate and the action close, then remove the transaction."
-        )
-
-
-class NothingToRemove(Terminal):
-    """No transaction waits, or the slave's state does not allow it."""
-
-
 @dataclass(frozen=True)
 class Removed:
     """The tables of the removed transaction."""
@@ -54,13 +40,17 @@ class Removed:
 def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
     """Removes the first transaction of the pair's queue.
 
-    Raises `GateOpen`, `NothingToRemove`, `CheckpointMoved` where something was applied or loaded meanwhile, and
-    outages.
+    Raises `gate-open`, `no-transaction-to-remove`, `CheckpointMoved` where something was applied or loaded meanwhile,
+    and outages.
     """
     if not has_rows(pair.master_info.vendor):
         raise NoDatabase(pair.master_info.vendor)
     if not Gate(store, pair.prefix, pair.slave.name).closures():
-        raise GateOpen(pair)
+        raise Terminal(
+            f"{pair}: the apply is not held, so its queue has no first transaction for long. Close the gate, with the "
+            "DAG gate and the action close, then remove the transaction.",
+            code="gate-open",
+        )
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
         before = _configured(pair, slave)
         tables = _first(pair, store, master, before)
@@ -81,7 +71,10 @@ def _configured(pair: Pair, slave: Session) -> Checkpoint:
     checkpoint = CheckpointStore.of(pair, slave).read()
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint is None or state is not SlaveState.NORMAL:
-        raise NothingToRemove(f"{pair}: the slave is {state}; a transaction is removed only where it is NORMAL.")
+        raise Terminal(
+            f"{pair}: the slave is {state}; a transaction is removed only where it is NORMAL.",
+            code="no-transaction-to-remove",
+        )
     return checkpoint
 
 
@@ -90,8 +83,14 @@ def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint
     window = waiting_changes.rest_of(pair, store, master, before)
     first = queue.first_transaction(window, list(before.tables))
     if not first:
-        raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")
+        raise Terminal(
+            f"{pair}: no transaction waits that changes a table whose changes are applied.",
+            code="no-transaction-to-remove",
+        )
     tables = [one for one in first if one.table not in before.tables]
     if loading := [str(one.table) for one in tables if one.table in before.tables.loading]:
-        raise NothingToRemove(f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.")
+        raise Terminal(
+            f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.",
+            code="no-transaction-to-remove",
+        )
     return tables

@@ -48,15 +48,14 @@ OF_ONE_TABLE = (
 )
 
 
-class NotIsolated(Terminal):
+def table_not_isolated(failure: Terminal, ties: Sequence[ForeignKey]) -> Terminal:
     """A table fails that `on_error` isolates, but foreign keys forbid it."""
-
-    def __init__(self, failure: Terminal, ties: Sequence[ForeignKey]):
-        tied = ", ".join(f"{key.child} → {key.parent}" for key in ties)
-        super().__init__(
-            f"{failure} (The table is to be left out alone, but foreign keys, which act here, tie it to others that go "
-            f"on: {tied}. So the whole slave stops.)"
-        )
+    tied = ", ".join(f"{key.child} → {key.parent}" for key in ties)
+    return Terminal(
+        f"{failure} (The table is to be left out alone, but foreign keys, which act here, tie it to others that go "
+        f"on: {tied}. So the whole slave stops.)",
+        code="table-not-isolated",
+    )
 
 
 def reason(failure: Terminal) -> str:
@@ -89,7 +88,7 @@ def isolated(
     *,
     of_definition: bool,
 ) -> Reasons:
-    """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `NotIsolated`.
+    """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `table-not-isolated`.
 
     A table whose transformation was changed since it was loaded is isolated whatever `on_error` says: a load must
     follow anyway, and the slave's foreign keys, where they are switched off, refuse nothing meanwhile.
@@ -111,5 +110,5 @@ def isolated(
     registered = sessions.queue.registered()
     known = [key for key in sessions.queue.foreign_keys(registered) if key.parent in registered]
     if tied := ties(table, known, checkpoint.tables):
-        raise NotIsolated(failure, tied) from failure
+        raise table_not_isolated(failure, tied) from failure
     return {**before, table: reason(failure)}

@@ -22,10 +22,6 @@ Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 
-class NotRowChanges(Terminal):
-    """A TRUNCATE or DDL item is among changes of rows: a bug of the caller, which must cut the stream there."""
-
-
 class WrongKey(Terminal):
     """The changes were captured under another key than the table's known one."""
 
@@ -82,13 +78,15 @@ def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEve
 
     `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (which may be null where
     neither key nor old images need it). `key`: the key columns in the master's order; empty for a keyless table.
-    `images`: the source's. Raises `NotRowChanges`, `WrongKey`, `MalformedContent`.
+    `images`: the source's. Raises `not-row-changes`, `WrongKey`, `malformed-content`.
     """
     action = one_array(items.column("action"))
     inserted, deleted = matches(action, "INSERT"), matches(action, "DELETE")
     updated = matches(action, "UPDATE")
     if not (inserted | deleted | updated).all():
-        raise NotRowChanges("TRUNCATE and DDL items must cut the stream: they are applied between two batches.")
+        raise Terminal(
+            "TRUNCATE and DDL items must cut the stream: they are applied between two batches.", code="not-row-changes"
+        )
     count = len(action)
     guid = one_array(items.column("guid"))
     changing = np.flatnonzero(updated & np.asarray(pc.is_null(guid)))

@@ -24,7 +24,6 @@ from sluice.apply.key_events import (
     Flags,
     Indices,
     KeyEvents,
-    NotRowChanges,
     WrongKey,
     changed_key_texts,
     events,
@@ -43,7 +42,6 @@ from sluice.model.names import TableName
 
 __all__ = [
     "KeyEvents",
-    "NotRowChanges",
     "WrongKey",
     "changed_key_texts",
     "events",
@@ -74,7 +72,7 @@ def reduce(
     `before` adds the old images (`b` columns), `whole` also those of the key's columns; the items must then have
     OLDCONTENT. An UPDATE without OLDCONTENT has unknown former values (a change of the definition rewrote the rows):
     then nothing is compared. `safe`: the slave may already be anywhere in the window, so every key that ends without a
-    row is deleted, also one that the window inserted. Raises `MixedShapes`, `MalformedContent`.
+    row is deleted, also one that the window inserted. Raises `MixedShapes`, `malformed-content`.
     """
     chosen = np.arange(len(key_events)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
     items = key_events.items

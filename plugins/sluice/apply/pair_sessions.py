@@ -29,17 +29,6 @@ LOCK_SECONDS = 5.0
 """How long a statement waits for a lock on the master: with one that nobody gives, all tables would wait."""
 
 
-class ChangesPurged(DataLost):
-    """Changes after the slave's checkpoint may have been purged."""
-
-    def __init__(self, pair: Pair):
-        super().__init__(
-            f"{pair}: the slave is older than it has been, as after a restore from a backup or a fail-over to a "
-            "standby that lagged, or it was out of the configuration for a time, or dropped at items_limit, and "
-            "the master has deleted changes it needs. Start an initial update of this slave."
-        )
-
-
 class PairSessions:
     """The sessions of one pair: on the master (autocommit), on the slave, and of the reader of ITEMS."""
 
@@ -194,9 +183,14 @@ class PairSessions:
         self.queue.expect_continued(positions)
 
     def check_purged(self, applied: Position) -> None:
-        """Raises `ChangesPurged` where the master may have deleted changes that the slave at `applied` lacks."""
+        """Raises `changes-purged` where the master may have deleted changes that the slave at `applied` lacks."""
         self._expect_kept(applied, self.queue.purged())
 
     def _expect_kept(self, applied: Position, purged: Sequence[Position]) -> None:
         if lost(applied, purged):
-            raise ChangesPurged(self.pair)
+            raise DataLost(
+                f"{self.pair}: the slave is older than it has been, as after a restore from a backup or a fail-over "
+                "to a standby that lagged, or it was out of the configuration for a time, or dropped at "
+                "items_limit, and the master has deleted changes it needs. Start an initial update of this slave.",
+                code="changes-purged",
+            )

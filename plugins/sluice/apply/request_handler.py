@@ -53,10 +53,6 @@ LOOK_SECONDS = 0.1
 """Between two looks whether exported snapshots are still needed."""
 
 
-class RepairRefused(Transient):
-    """The rows cannot be repaired without changing others."""
-
-
 class NotLoaded(Transient):
     """The table whose rows are to be repaired has not been loaded."""
 
@@ -227,7 +223,7 @@ class RequestHandler:
             master_rows = of_master.rows_under(open_request.master, of, rows)
         elif self.pair.transformation(table) is not None:
             reason = "it has no key, and the slave gets it transformed: load it again"
-            raise RepairRefused(f"{self.pair}: {table}: {reason}")
+            raise Transient(f"{self.pair}: {table}: {reason}", code="repair-refused")
         else:
             copies = of_master.copies(open_request.master, of, rows)
         open_request.master.close()
@@ -241,7 +237,7 @@ class RequestHandler:
                 copies = [on_master - on_slave for on_master, on_slave in zip(copies, slave_copies, strict=True)]
                 if min(copies, default=0) < 0 and not sessions.replica_role and sessions.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"
-                    raise RepairRefused(f"{self.pair}: {table}: {reason}")
+                    raise Transient(f"{self.pair}: {table}: {reason}", code="repair-refused")
             rule = self.pair.slave.conflict_rule(table)
             if key and rule is not None:
                 slave_rows = of_slave.rows_under(slave, of, rows)
@@ -251,7 +247,7 @@ class RequestHandler:
             except Collision as collision:
                 if not key or (collision.unique and not sessions.replica_role):
                     # A row that would be displaced may have rows that refer to it, which would be deleted with it.
-                    raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
+                    raise Transient(f"{self.pair}: {table}: {collision.reason}", code="repair-refused") from collision
                 # A row that a later request repairs has a unique value which one of these needs: it is displaced.
                 changes = _changes(table, key, columns, rows, master_rows)
                 sessions.replayer.replay(changes, ReplayOptions(safe=True))
@@ -297,14 +293,14 @@ def _won_by_master(
     master_rows: Sequence[Row | None],
     slave_rows: Sequence[Row | None],
 ) -> tuple[list[Row], list[Row | None]]:
-    """The keys whose row the rule decides for the master, and the master's rows. Raises `RepairRefused`."""
+    """The keys whose row the rule decides for the master, and the master's rows. Raises `repair-refused`."""
 
     def mends(master_row: Row | None, slave_row: Row | None) -> bool:
         named = [None if row is None else dict(zip(columns, row, strict=True)) for row in (master_row, slave_row)]
         try:
             return master_row == slave_row or rule.mends(*named)
         except Undecidable as reason:
-            raise RepairRefused(f"conflict_rules, {rule}, cannot decide: {reason}") from None
+            raise Transient(f"conflict_rules, {rule}, cannot decide: {reason}", code="repair-refused") from None
 
     triples = zip(keys, master_rows, slave_rows, strict=True)
     won = [(key, master_row) for key, master_row, slave_row in triples if mends(master_row, slave_row)]

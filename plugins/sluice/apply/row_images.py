@@ -43,7 +43,7 @@ def images(key_events: KeyEvents, begins: Indices, ends: Indices, columns: Image
     """These columns of the rows whose first and last changes are `begins` and `ends`.
 
     A `b` column is left out where no row's former value differs from its present one. Raises
-    `MixedShapes`, `MalformedContent`.
+    `MixedShapes`, `malformed-content`.
     """
 
     def piece(at: int) -> Images:

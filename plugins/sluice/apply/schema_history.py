@@ -38,18 +38,17 @@ class TableGone(DataLost):
         self.table = table
 
 
-class KeyNeeded(Terminal):
+def key_needed(pair: "Pair", tables: Iterable[TableName]) -> Terminal:
     """Without a key a change that comes twice cannot be recognised."""
-
-    def __init__(self, pair: "Pair", tables: Iterable[TableName]):
-        self.tables = tuple(tables)
-        names = ", ".join(map(str, self.tables))
-        super().__init__(
-            f"{pair}: with checkpoint: redis changes may come twice, and without a key they would be applied twice: "
-            f"{names}. Set checkpoint: slave for this slave and {RESTART_APPLY}; or add a primary key on the "
-            f"master, or take {'it' if len(self.tables) == 1 else 'them'} out of the replication's tables, and start "
-            "an initial update."
-        )
+    tables = tuple(tables)
+    names = ", ".join(map(str, tables))
+    return Terminal(
+        f"{pair}: with checkpoint: redis changes may come twice, and without a key they would be applied twice: "
+        f"{names}. Set checkpoint: slave for this slave and {RESTART_APPLY}; or add a primary key on the "
+        f"master, or take {'it' if len(tables) == 1 else 'them'} out of the replication's tables, and start "
+        "an initial update.",
+        code="key-needed",
+    )
 
 
 class SchemaHistory:
@@ -80,13 +79,13 @@ class SchemaHistory:
     def key(self, table: TableName) -> tuple[str, ...]:
         """The columns of its key, as the slave has them; empty for none.
 
-        Raises `TableGone`, `TransformationInvalid`, and `KeyNeeded` where there must be a key.
+        Raises `TableGone`, `TransformationInvalid`, and `key-needed` where there must be a key.
         """
         shape = self[table]
         transform = self.sessions.transformed.of(shape)
         key = tuple(column.name for column in shape.key) if transform is None else transform.key()
         if not key and self.sessions.pair.slave.checkpoint == "redis":
-            raise KeyNeeded(self.sessions.pair, [table])
+            raise key_needed(self.sessions.pair, [table])
         return key
 
     def keyless(self) -> list[TableName]:

@@ -16,21 +16,21 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.pair import Pair
 
 
-class UnknownCascade(Terminal):
-    """A foreign key of the slave changes or deletes rows by itself, and the master has no such foreign key."""
-
-    def __init__(self, pair: Pair, foreign_keys: Sequence[Acting], allow: str):
-        """`allow`: the statement that lets the apply's account switch triggers and foreign keys off."""
-        described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in foreign_keys)
-        super().__init__(
-            f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
-            f"that the master does not have ({described}). On the slave, as an administrator: {allow}; or drop the "
-            f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}."
-        )
+def unknown_cascade(pair: Pair, foreign_keys: Sequence[Acting], allow: str) -> Terminal:
+    """A foreign key of the slave changes or deletes rows by itself, and the master has no such foreign key. `allow`:
+    the statement that lets the apply's account switch triggers and foreign keys off.
+    """
+    described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in foreign_keys)
+    return Terminal(
+        f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
+        f"that the master does not have ({described}). On the slave, as an administrator: {allow}; or drop the "
+        f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}.",
+        code="unknown-cascade",
+    )
 
 
 def require_known_actions(sessions: PairSessions, slave: Session) -> None:
-    """Raises `UnknownCascade`. Call it after changes, in their transaction: no foreign key can be added between.
+    """Raises `unknown-cascade`. Call it after changes, in their transaction: no foreign key can be added between.
 
     Only foreign keys between two replicated tables count.
     """
@@ -49,7 +49,7 @@ def require_known_actions(sessions: PairSessions, slave: Session) -> None:
         if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in on_master
     ]
     if unknown:
-        raise UnknownCascade(pair, unknown, vendor_at(pair).sessions.allow_silence(slave))
+        raise unknown_cascade(pair, unknown, vendor_at(pair).sessions.allow_silence(slave))
 
 
 def _columns(key: ForeignKey) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.spark_deadline import SparkDeadline, size
-from sluice.apply.stage_task import ShareInterrupted, StageFailure, StageTask
+from sluice.apply.stage_task import StageFailure, StageTask
 from sluice.apply.window_runs import CutItem, Run
 from sluice.counted import counted
 from sluice.database.apply import Staged
@@ -93,7 +93,7 @@ class StageDriver:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
         `survey`: of the span. `left_out`: tables whose changes are not applied. What overtakes changes that were set
-        aside is added to `overlaps`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `heartbeat` raises.
+        aside is added to `overlaps`. Raises `share-interrupted`, `ExecutorsFailed`, and what `heartbeat` raises.
         """
         whole = span
         span, truncations, rest = _before_definitions(span, survey.cuts)
@@ -141,7 +141,7 @@ class StageDriver:
         seconds = time.monotonic() - began
         for staged in shares:
             if isinstance(staged, StageFailure) and staged.transient:
-                raise ShareInterrupted(staged.message)
+                raise Transient(staged.message, code="share-interrupted")
             if isinstance(staged, StageFailure):
                 # Here the same changes say by themselves what is the matter, and policies apply to them.
                 log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)

@@ -25,11 +25,6 @@ from sluice.pair import Pair
 from sluice.transform.engine import Engine
 from sluice.transform.table_transform import TableTransform
 
-
-class ShareInterrupted(Transient):
-    """An executor met an outage."""
-
-
 FEW, MANY = 200, 20
 """Changes of a table up to which its net changes travel to the driver, where runs or tables are many."""
 

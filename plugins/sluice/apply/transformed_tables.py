@@ -51,16 +51,6 @@ class ColumnRenamed(Terminal):
         self.finding = f"{what}: write the new name there, then load the table"
 
 
-class TableRenamed(Terminal):
-    """A transformed table was renamed on the master, and no line of the configuration is for its new name."""
-
-    def __init__(self, table: TableName, now: TableName, place: str):
-        super().__init__(
-            f"{table}: on the master it is {now} now, and {place} says how the slave gets it. Add the same line for "
-            f"{now} beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is past it."
-        )
-
-
 class TransformedTables:
     """The transformations of one pair's tables. Tables without one pass unchanged."""
 
@@ -118,7 +108,9 @@ class TransformedTables:
         return {table: transform for table, transform in bound.items() if transform is not None}
 
     def cut(self, cut: CutItem) -> CutItem:
-        """The cut as the slave gets it. Raises `ColumnRenamed`, `TableRenamed`, `TransformationInvalid`."""
+        """The cut as the slave gets it. Raises `ColumnRenamed`, `transformed-table-renamed`,
+        `TransformationInvalid`.
+        """
         rule = self.pair.transformation(cut.table) if self.any else None
         if cut.action is Action.DELETE_WHERE and rule is not None and (rule.columns or rule.exit is not None):
             reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
@@ -130,7 +122,12 @@ class TransformedTables:
             now = cut.defined.table
             # Under the new name the slave would get what the rule leaves out.
             if now != cut.table and self.pair.transformation(now) != rule:
-                raise TableRenamed(cut.table, now, rule.place)
+                raise Terminal(
+                    f"{cut.table}: on the master it is {now} now, and {rule.place} says how the slave gets it. Add "
+                    f"the same line for {now} beside the old one, then {RESTART_APPLY}. Take the old line out when "
+                    "the apply is past it.",
+                    code="transformed-table-renamed",
+                )
             renamed = definitions.vanished(rule, was, cut.defined)
             if renamed:  # the slave would get the values under the new name
                 raise ColumnRenamed(cut.table, rule.place, renamed)

@@ -29,10 +29,6 @@ SHOWN_BYTES = 8 << 20
 """Bytes of contents of the changes that are shown."""
 
 
-class NothingToClear(Terminal):
-    """No change waits, or the slave's state does not allow it."""
-
-
 @dataclass(frozen=True)
 class WaitingChange:
     """One change that waits, with texts of the values as ITEMS has them."""
@@ -85,7 +81,7 @@ def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Check
 
 
 def read(pair: Pair, store: "redis.Redis", application: str, most: int) -> Waiting:
-    """What waits, with its first `most` changes. Nothing is locked. Raises `NothingToClear`, outages."""
+    """What waits, with its first `most` changes. Nothing is locked. Raises `no-changes-to-clear`, outages."""
     if not has_rows(pair.master_info.vendor):
         raise NoDatabase(pair.master_info.vendor)
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
@@ -97,17 +93,17 @@ def clear(pair: Pair, store: "redis.Redis", by: str, reason: str, application: s
     """Makes the slave INCONSISTENT: nothing that waits is applied any more, and ITEMS is not held for it.
 
     Whether its apply runs or not: the state is in its checkpoint, which it locks with each window. Raises
-    `NothingToClear`, `CheckpointMoved` if the slave changed its state meanwhile, and outages.
+    `no-changes-to-clear`, `CheckpointMoved` if the slave changed its state meanwhile, and outages.
     """
     if not has_rows(pair.master_info.vendor):
         raise NoDatabase(pair.master_info.vendor)
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
         before = _applied(pair, slave)
         if before.state is not SlaveState.NORMAL or before.loading:
-            raise NothingToClear(f"{pair}: an initial update is under way. Cancel it instead.")
+            raise Terminal(f"{pair}: an initial update is under way. Cancel it instead.", code="no-changes-to-clear")
         waiting = _waiting(pair, rest_of(pair, store, master, before), application)
         if not waiting.changes:
-            raise NothingToClear(f"{pair}: no change waits, so nothing was done.")
+            raise Terminal(f"{pair}: no change waits, so nothing was done.", code="no-changes-to-clear")
         cleared = Cleared(pair, waiting)
         with slave.transaction(durable=True):
             vendor_of(pair.slave_info.vendor).sessions.limit_lock_waits(slave, seconds=10)
@@ -124,7 +120,7 @@ def _applied(pair: Pair, slave: Session) -> Checkpoint:
     checkpoint = CheckpointStore.of(pair, slave).read()
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint is None or state not in (SlaveState.NORMAL, SlaveState.TRANSITION) or checkpoint.position is None:
-        raise NothingToClear(f"{pair}: the slave is {state}: no changes wait for it.")
+        raise Terminal(f"{pair}: the slave is {state}: no changes wait for it.", code="no-changes-to-clear")
     return checkpoint
 
 

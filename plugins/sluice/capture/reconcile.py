@@ -18,27 +18,24 @@ from sluice.model.names import Prefix, TableName
 log = logging.getLogger(__name__)
 
 
-class TablesBusy(Terminal):
+def tables_busy(prefix: Prefix, tables: Iterable[TableName], see_locks: str) -> Terminal:
     """These tables were never without writers for long enough to create a trigger; `tables` lists them."""
+    tables = tuple(tables)
+    return Terminal(
+        f"{prefix}: {', '.join(str(table) for table in tables)} could not be locked for a moment: "
+        f"some transaction writes to it for very long. End it ({see_locks}), "
+        "then run reconcile_tables again.",
+        code="tables-busy",
+    )
 
-    def __init__(self, prefix: Prefix, tables: Iterable[TableName], see_locks: str):
-        self.tables = tuple(tables)
-        super().__init__(
-            f"{prefix}: {', '.join(str(table) for table in self.tables)} could not be locked for a moment: "
-            f"some transaction writes to it for very long. End it ({see_locks}), "
-            "then run reconcile_tables again."
-        )
 
-
-class TablesRefused(Terminal):
+def tables_refused(prefix: Prefix, reasons: Mapping[TableName, str]) -> Terminal:
     """These tables could not be captured; `reasons` says why of each."""
-
-    def __init__(self, prefix: Prefix, reasons: Mapping[TableName, str]):
-        self.reasons = dict(reasons)
-        super().__init__(
-            f"{prefix}: not captured: {'; '.join(f'{table}: {reason}' for table, reason in reasons.items())}. "
-            "The other tables are. Mend this, then run reconcile_tables again."
-        )
+    return Terminal(
+        f"{prefix}: not captured: {'; '.join(f'{table}: {reason}' for table, reason in reasons.items())}. "
+        "The other tables are. Mend this, then run reconcile_tables again.",
+        code="tables-refused",
+    )
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def apply_plan(
 ) -> dict[TableName, str]:
     """Takes the steps, each in its own transaction, so that no lock is held longer than for its table.
 
-    A table whose writers do not end is tried again after the others. Raises `TablesBusy` if that did not help;
+    A table whose writers do not end is tried again after the others. Raises `tables-busy` if that did not help;
     completed steps stay, and a new run continues. Returns the tables that this account may not capture → why: slaves
     are told, and the other tables go on.
     """
@@ -114,7 +111,7 @@ def apply_plan(
             registry.refused(step.table, refused[step.table])
 
     if busy := lock_waits.with_each(steps, take):
-        raise TablesBusy(prefix, (step.table for step in busy), vendor.sessions.SEE_LOCKS)
+        raise tables_busy(prefix, (step.table for step in busy), vendor.sessions.SEE_LOCKS)
     return refused
 
 

@@ -20,17 +20,6 @@ from sluice.model.vendors import VENDORS
 log = logging.getLogger(__name__)
 
 
-class FailoverGuards(Terminal):
-    """A failover has begun to take the master's writes away."""
-
-    def __init__(self, prefix: Prefix, failover: str, slave: str):
-        super().__init__(
-            f"{prefix}: failover {failover} of slave {slave} is under way, and the master refuses writes meanwhile. "
-            f"Wait until it is through, or trigger the DAG failover for {slave} with the action abort; where that is "
-            "lost, run guard_release.sql on the master. Then start again."
-        )
-
-
 def leave_master(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> bool:
     """Removes the DbResources, and what the database has as one of `slaves`; False if nothing was installed. Raises as
     `uninstall`."""
@@ -53,11 +42,16 @@ def leave_slave(connection: Session, accounts: Accounts, prefix: Prefix, schema:
 
 
 def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Passes where no failover is about to take the master's place. Raises `FailoverGuards`."""
+    """Passes where no failover is about to take the master's place. Raises `master-guarded`."""
     if (guard := guard_of(connection, prefix, schema)) is not None:
         claimed = guard.claimed()
         if claimed is not None and claimed.phase == "guarded":
-            raise FailoverGuards(prefix, claimed.id, claimed.slave)
+            raise Terminal(
+                f"{prefix}: failover {claimed.id} of slave {claimed.slave} is under way, and the master refuses "
+                f"writes meanwhile. Wait until it is through, or trigger the DAG failover for {claimed.slave} with "
+                "the action abort; where that is lost, run guard_release.sql on the master. Then start again.",
+                code="master-guarded",
+            )
 
 
 def guard_of(connection: Session, prefix: Prefix, schema: str) -> MasterGuard | None:
@@ -75,7 +69,7 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
 
     Other prefixes and the replicated tables stay as they are. The triggers go table by table first,
     so that writers are held up one table at a time; a master that a failover left read-only takes writes again.
-    Raises `TablesBusy`, `FailoverGuards`.
+    Raises `tables-busy`, `master-guarded`.
     """
     connection.expect_idle()
     vendor = master_of(connection.vendor)

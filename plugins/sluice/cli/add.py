@@ -30,23 +30,13 @@ RUNS = 4
 """How often to look for lacks: a new database may lack more."""
 
 
-class MasterNotGiven(Terminal):
-    """A slave is added to a replication whose master's address is not known here."""
-
-    def __init__(self, prefix: Prefix, conn_id: str):
-        super().__init__(
-            f"{prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: --master URL."
-        )
-
-
-class NotAll(Terminal):
+def statements_needed(names: Iterable[str]) -> Terminal:
     """An administrator must run statements first."""
-
-    def __init__(self, names: Iterable[str]):
-        super().__init__(
-            f"Nothing was written. An administrator must run what is printed above on: {', '.join(names)}. Then start "
-            "again, or give a log-in with --admin."
-        )
+    return Terminal(
+        f"Nothing was written. An administrator must run what is printed above on: {', '.join(names)}. Then start "
+        "again, or give a log-in with --admin.",
+        code="statements-needed",
+    )
 
 
 def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] | None:
@@ -111,12 +101,18 @@ def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | No
     for text in texts:
         name, equals, url = text.partition("=")
         if not equals or "://" in name or not name:
-            raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).")
+            raise Terminal(
+                f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).",
+                code="bad-slave-argument",
+            )
         if existing_one is not None and name in existing_one.slaves:
-            raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or {PROGRAM} remove it first.")
+            raise Terminal(
+                f"{prefix} has a slave {name} already. Choose another name, or {PROGRAM} remove it first.",
+                code="slave-exists",
+            )
         sides_added.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
     if twice := {side.name for side in sides_added if sum(other.name == side.name for other in sides_added) > 1}:
-        raise Terminal(f"--slave names {', '.join(sorted(twice))} twice.")
+        raise Terminal(f"--slave names {', '.join(sorted(twice))} twice.", code="slave-named-twice")
     return sides_added
 
 
@@ -128,11 +124,17 @@ def _master(url: str | None, prefix: Prefix, existing_one: Replication | None, w
         try:
             return Side(MASTER, conn_id, where.connections(conn_id, existing_one.master.vendor))
         except ConnectionUnknown as unknown:
-            raise MasterNotGiven(prefix, conn_id) from unknown
+            raise Terminal(
+                f"{prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: --master URL.",
+                code="master-address-needed",
+            ) from unknown
     address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
     info = sides.parsed(address)
     if info.vendor not in MASTERS:
-        raise Terminal(f"--master {address}: there are slaves alone. A master is {', '.join(MASTERS)}.")
+        raise Terminal(
+            f"--master {address}: there are slaves alone. A master is {', '.join(MASTERS)}.",
+            code="vendor-is-slave-only",
+        )
     return Side(MASTER, conn_id, info)
 
 
@@ -210,7 +212,7 @@ def _creators(given: str | None, patterns: Sequence[str], master: Side, console:
 def _equip(
     replication: Replication, master: Side, slaves: Sequence[Side], console: Console, *, print_only: bool
 ) -> None:
-    """Prints what is lacking and, with an administrator's log-in, runs it. Raises `NotAll`."""
+    """Prints what is lacking and, with an administrator's log-in, runs it. Raises `statements-needed`."""
     for _ in range(RUNS):
         statements = grants.planned(replication, master, slaves)
         lacking = [side for side in (master, *slaves) if statements[side.name]]
@@ -230,7 +232,7 @@ def _equip(
             return  # `_proven` reports what is lacking
         logins = ", ".join(f"{side.admin.user} on {side.name}" for side in able if side.admin)
         if not console.confirm(f"Run this as {logins}?"):
-            raise NotAll(side.name for side in lacking)
+            raise statements_needed(side.name for side in lacking)
         for side in able:
             grants.carried_out(side, statements[side.name])
 
@@ -251,12 +253,17 @@ def _proven(replication: Replication, master: Side, slaves: Sequence[Side], cons
 def _event_triggers(replication: Replication, master: Side) -> None:
     """Creates DbResources as the account, and the event triggers that call them as the administrator."""
     if master.admin is None:
-        raise Terminal("--event-triggers needs a superuser of the master: --admin master=LOGIN.")
+        raise Terminal(
+            "--event-triggers needs a superuser of the master: --admin master=LOGIN.", code="superuser-needed"
+        )
     with sides.session(master.info) as session:
         install(session, replication.prefix, replication.master.schema, replication.master.cascade)
     with sides.session(master.admin) as session:
         if not master.contents.is_superuser(session):
-            raise Terminal(f"{master.admin.user} is no superuser of the master, as event triggers require.")
+            raise Terminal(
+                f"{master.admin.user} is no superuser of the master, as event triggers require.",
+                code="superuser-needed",
+            )
         master.capture(session, replication.prefix, replication.master.schema).make_event_triggers()
 
 

@@ -25,26 +25,6 @@ NOISE = (
 """Beginnings of lines in every task's log that are not about the task."""
 
 
-class ConnectionTaken(Terminal):
-    """Airflow has a connection of that id, to another database."""
-
-    def __init__(self, conn_id: str, present: str, wanted: str):
-        super().__init__(
-            f"Airflow has a connection {conn_id!r} already, to {present}, not to {wanted}. Delete it (Admin, "
-            "Connections), or choose another name for the replication or the slave."
-        )
-
-
-class NotInTheForms(Terminal):
-    """Airflow's forms do not offer the new replication."""
-
-    def __init__(self, prefix: Prefix, seconds: float, url: str):
-        super().__init__(
-            f"Airflow at {url} does not offer {prefix} after {seconds:.0f} s. Does it read the folder that the file is "
-            "in (SLUICE_REPLICATIONS)? Its import errors name mistakes of files."
-        )
-
-
 def connection(api: AirflowApi, conn_id: str) -> Mapping[str, object] | None:
     """A connection without its secrets; None if there is none."""
     connections = api.get("connections", limit=1000)["connections"]
@@ -52,14 +32,18 @@ def connection(api: AirflowApi, conn_id: str) -> Mapping[str, object] | None:
 
 
 def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
-    """Raises `ConnectionTaken` if a connection with this id leads to another database."""
+    """Raises `connection-in-use` if a connection with this id leads to another database."""
     present = connection(api, conn_id)
     if present is None:
         return
     wanted = (info.host, info.port, info.database, info.user)
     if (present["host"], present["port"], present["schema"], present["login"]) != wanted:
         place = f"{present['login']}@{present['host']}:{present['port']}/{present['schema']}"
-        raise ConnectionTaken(conn_id, place, info.place)
+        raise Terminal(
+            f"Airflow has a connection {conn_id!r} already, to {place}, not to {info.place}. Delete it (Admin, "
+            "Connections), or choose another name for the replication or the slave.",
+            code="connection-in-use",
+        )
 
 
 def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
@@ -136,7 +120,7 @@ def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]
 
 
 def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
-    """Triggers `initial_update` once Airflow knows the pair; returns the run's id. Raises `NotInTheForms`.
+    """Triggers `initial_update` once Airflow knows the pair; returns the run's id. Raises `replication-not-offered`.
 
     `slave`: its name, or several between commas.
     """
@@ -150,7 +134,11 @@ def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[f
             if error.status != 400:
                 raise
             if time.monotonic() > deadline:
-                raise NotInTheForms(prefix, FORM_SECONDS, api.url) from error
+                raise Terminal(
+                    f"Airflow at {api.url} does not offer {prefix} after {FORM_SECONDS:.0f} s. Does it read the "
+                    "folder that the file is in (SLUICE_REPLICATIONS)? Its import errors name mistakes of files.",
+                    code="replication-not-offered",
+                ) from error
         pause(1.0)
 
 

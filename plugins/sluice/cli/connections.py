@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from sluice.cli import airflow
 from sluice.cli.airflow_api import AirflowApi
 from sluice.errors import Terminal
-from sluice.model.airflow_connection import ConnectionUnusable, converted
+from sluice.model.airflow_connection import connection_unusable, converted
 from sluice.model.connection import ConnectionInfo
 
 
@@ -52,7 +52,7 @@ class StoredConnection:
     extra: str | None = field(repr=False)
 
     def info(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """The database of the connection. Raises `ConnectionUnusable`."""
+        """The database of the connection. Raises `connection-unusable`."""
         try:
             extra = json.loads(self.extra or "{}")
         except ValueError:
@@ -67,7 +67,7 @@ class Connections:
         self._api = api
 
     def __call__(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """Raises `NoSuchConnection`, `ConnectionNotGiven`, `ConnectionUnusable`, `ApiUnreachable`."""
+        """Raises `NoSuchConnection`, `ConnectionNotGiven`, `connection-unusable`, `ApiUnreachable`."""
         variable = f"AIRFLOW_CONN_{conn_id.upper()}"
         if text := os.environ.get(variable):
             return from_variable(text, conn_id).info(conn_id, vendor)
@@ -80,7 +80,7 @@ class Connections:
 
 
 def from_variable(text: str, conn_id: str) -> StoredConnection:
-    """Parses a connection in the format of Airflow's variables: JSON or a URI. Raises `ConnectionUnusable`."""
+    """Parses a connection in the format of Airflow's variables: JSON or a URI. Raises `connection-unusable`."""
     try:
         if text.lstrip().startswith("{"):
             values = json.loads(text)
@@ -88,7 +88,7 @@ def from_variable(text: str, conn_id: str) -> StoredConnection:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise ConnectionUnusable(conn_id, "in the environment is neither JSON nor a URI.") from None
+        raise connection_unusable(conn_id, "in the environment is neither JSON nor a URI.") from None
     options = dict(parse_qsl(parts.query))
     kind = parts.scheme.replace("-", "_")
     return StoredConnection(

@@ -47,4 +47,6 @@ def _content(file: Path) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Terminal(f"{file}: the key cannot be read: {error}. Name a file that holds it in base64.") from error
+        raise Terminal(
+            f"{file}: the key cannot be read: {error}. Name a file that holds it in base64.", code="key-unreadable"
+        ) from error

@@ -140,7 +140,7 @@ def together(replication: Replication, slaves: Sequence[str]) -> list[Sequence[s
 def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
     """Loads the slaves until all are NORMAL, and prints the progress. Raises `RunFailed`."""
     if place.api is None:
-        raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
+        raise Terminal("--start needs an Airflow that can be reached: --airflow URL.", code="airflow-needed")
     configured = config.survey(place.folder).replications
     replication = next(one for one in configured if one.prefix == prefix)
     left = []

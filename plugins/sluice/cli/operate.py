@@ -48,22 +48,24 @@ class RunFailed(Terminal):
     """The started run failed; the message has the end of its log."""
 
 
-class NotAnswered(Terminal):
+def answer_needed(order: Order, question: Question) -> Terminal:
     """The run waits for a person's answer, and nobody gave one here."""
-
-    def __init__(self, order: Order, question: Question):
-        pair = f"{order.prefix} {order.slaves[0]}"
-        super().__init__(
-            f"The run waits for an answer. Give it: {PROGRAM} act approve {pair} --set question={question.id}, to "
-            "reject it with --set answer=Reject besides; or on the monitor's page of the slave."
-        )
+    pair = f"{order.prefix} {order.slaves[0]}"
+    return Terminal(
+        f"The run waits for an answer. Give it: {PROGRAM} act approve {pair} --set question={question.id}, to "
+        "reject it with --set answer=Reject besides; or on the monitor's page of the slave.",
+        code="answer-needed",
+    )
 
 
 def named(args: argparse.Namespace) -> AirflowApi:
     """The Airflow of `--airflow`. Raises `Terminal`."""
     api = airflow_of(args.airflow, Console()) if args.airflow else None
     if api is None:
-        raise Terminal(f"Which Airflow? Name it: --airflow URL (not {NONE}); a token may be in SLUICE_AIRFLOW_TOKEN.")
+        raise Terminal(
+            f"Which Airflow? Name it: --airflow URL (not {NONE}); a token may be in SLUICE_AIRFLOW_TOKEN.",
+            code="airflow-needed",
+        )
     return api
 
 
@@ -103,7 +105,7 @@ def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
 
 
 def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Does any action, or lists all of them. Raises `Incomplete`, `RunFailed`, `NotAnswered`."""
+    """Does any action, or lists all of them. Raises `Incomplete`, `RunFailed`, `answer-needed`."""
     if args.action is None:
         print("\n\n".join(_explained(action) for action in ACTIONS.values()))
         return 0
@@ -258,7 +260,9 @@ def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], li
     run = next(runs(api, APPLY, args.prefix, args.slave, active=False), None)
     if run is None:
         pair = f"{api.page(_state_of(args))['prefix']} {args.slave}"
-        raise Terminal(f"{pair}: no apply was ever started. Start one: {PROGRAM} act restart {pair}")
+        raise Terminal(
+            f"{pair}: no apply was ever started. Start one: {PROGRAM} act restart {pair}", code="apply-never-started"
+        )
     run_id = str(run["dag_run_id"])
     task = api.get(f"{run_path(APPLY, run_id)}/taskInstances/apply")
     attempt = int(task["try_number"]) or 1
@@ -287,7 +291,9 @@ def _state_text(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> 
     if args.prefix and not args.slave:
         known = [master["prefix"] for master in state["masters"]]
         if args.prefix.upper() not in known:
-            raise Terminal(f"{args.prefix} is not configured; these are: {', '.join(known) or 'none'}.")
+            raise Terminal(
+                f"{args.prefix} is not configured; these are: {', '.join(known) or 'none'}.", code="unknown-replication"
+            )
         state["masters"] = [master for master in state["masters"] if master["prefix"] == args.prefix.upper()]
     if args.json:
         return json.dumps(state, indent=1, ensure_ascii=False)
@@ -368,7 +374,7 @@ def _compared(api: AirflowApi, order: Order, run: str) -> list[str]:
 
 def _end_of(api: AirflowApi, order: Order, dag: str, run: str, console: Console) -> str:
     """Waits for the end of a run, also during an outage of Airflow; returns `success` or `failed`. Asks the run's
-    questions. Raises `NotAnswered`.
+    questions. Raises `answer-needed`.
     """
     away, answered = False, False
     while True:
@@ -388,16 +394,16 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str, console: Console)
 
 
 def _answer(api: AirflowApi, order: Order, dag: str, run: str, question: Question, console: Console) -> None:
-    """Asks the person, and sends the answer. Raises `NotAnswered` without a terminal, and for no answer now."""
+    """Asks the person, and sends the answer. Raises `answer-needed` without a terminal, and for no answer now."""
     found = [*_compared(api, order, run), *_stopped(api, order)] if dag == RESYNC else []
     print("\n".join([*found, *_texts(question)]), file=sys.stderr, flush=True)
     if not (console.yes or console.interactive):
-        raise NotAnswered(order, question)
+        raise answer_needed(order, question)
     chosen = "y" if console.yes else ""
     while chosen not in ("y", "n"):
         chosen = input("Approve? [y/n, Enter: not now] ").strip().lower()[:1]
         if not chosen:
-            raise NotAnswered(order, question)
+            raise answer_needed(order, question)
     values = {"answer": "Approve" if chosen == "y" else "Reject", "question": question.id}
     print(perform(api, ordered(ACTIONS["approve"], order.prefix, order.slaves, values, order.why)).text,
           file=sys.stderr, flush=True)  # fmt: skip

@@ -32,23 +32,22 @@ PYTHONPATH="$here/lib${PYTHONPATH:+:$PYTHONPATH}" exec python%d.%d "$@"
 """
 
 
-class PackageMissing(Terminal):
-    """A package to be packed is not installed here."""
-
-    def __init__(self, name: str):
-        super().__init__(f"The package {name} is not installed here, so it cannot be packed. Install it first.")
-
-
 def run(args: argparse.Namespace) -> int:
     """Writes the archive; returns 0. Raises `SluiceError`."""
     file = Path(os.path.abspath(args.file))
     if not file.name.endswith(".tar.gz"):
-        raise Terminal(f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.")
+        raise Terminal(
+            f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.",
+            code="bad-archive-name",
+        )
     distributions = packages(NEEDED, EXTRA)
     try:
         pack(file, distributions)
     except OSError as error:
-        raise Terminal(f"{file} could not be written: {error.strerror}. Name a place with some 300 MB free.") from error
+        raise Terminal(
+            f"{file} could not be written: {error.strerror}. Name a place with some 300 MB free.",
+            code="archive-not-writable",
+        ) from error
     size = file.stat().st_size / 1e6
     print(f"{file}: {counted(len(distributions), 'package')} for Python {_release()} on {sys.platform}, {size:.0f} MB")
     print("Name it in the extra packages of the connection spark_default: docs/spark.md")
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def packages(names: Iterable[str], optional: Iterable[str] = ()) -> list[Distribution]:
-    """The installed packages of these names, with their dependencies. Raises `PackageMissing`."""
+    """The installed packages of these names, with their dependencies. Raises `package-not-installed`."""
     needed = [_plain(name) for name in names]
     distributions: dict[str, Distribution] = {}
     waiting = [*needed, *map(_plain, optional)]
@@ -68,7 +67,10 @@ def packages(names: Iterable[str], optional: Iterable[str] = ()) -> list[Distrib
             distributions[name] = distribution(name)
         except PackageNotFoundError:
             if name in needed:
-                raise PackageMissing(name) from None
+                raise Terminal(
+                    f"The package {name} is not installed here, so it cannot be packed. Install it first.",
+                    code="package-not-installed",
+                ) from None
             continue  # for another system, or another Python
         for requirement in distributions[name].requires or ():
             if "extra ==" not in requirement:

@@ -30,7 +30,7 @@ from sluice.errors import Terminal
 from sluice.failover.reversal import SUFFIX
 from sluice.model.failover import Phase, passed
 from sluice.model.lack import MASTER
-from sluice.model.names import Prefix, prefix_meant
+from sluice.model.names import prefix_meant
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import VENDORS
 from sluice.operate import replication_file
@@ -40,55 +40,13 @@ END_SECONDS = 90.0
 """How long to wait for the end of an apply; the lease of a dead one expires meanwhile."""
 
 
-class NotConfigured(Terminal):
-    """The replication is not configured."""
-
-
-class StillApplying(Terminal):
+def apply_did_not_end(pair: str, seconds: float) -> Terminal:
     """An apply did not end."""
-
-    def __init__(self, pair: str, seconds: float):
-        super().__init__(
-            f"An apply of {pair} still runs after {seconds:.0f} s. Mark its run of the DAG cdc_apply as failed, then "
-            "start again."
-        )
-
-
-class AdministratorNeeded(Terminal):
-    """Only a superuser can drop event triggers."""
-
-    def __init__(self, wish: "Wish", side: Side):
-        super().__init__(
-            f"{wish}: its event triggers belong to a superuser of {side.name} ({side.info.place}). Give that log-in "
-            f"with --admin {side.name}=LOGIN. Nothing was removed."
-        )
-
-
-class SideSilent(Terminal):
-    """A database does not answer or refuses; nothing was changed yet."""
-
-    def __init__(self, side: str, reason: str):
-        super().__init__(f"{side}: {reason} Nothing was removed. Is that database gone for ever? Add --lost {side}.")
-
-
-class FailoverUnderWay(Terminal):
-    """A failover has begun to change the databases."""
-
-    def __init__(self, wish: "Wish", slave: str, failover_id: str):
-        super().__init__(
-            f"{wish}: failover {failover_id} of {slave} is under way. Wait until it is through, or trigger the DAG "
-            f"failover for {slave} with the action abort. Nothing was removed."
-        )
-
-
-class IsMasterNow(Terminal):
-    """The slave to be removed has become the master, and the former master is to follow it."""
-
-    def __init__(self, prefix: Prefix, slave: str, file: Path, turned: Path):
-        super().__init__(
-            f"{slave} is the master of {prefix} since a failover with reverse. Put the new direction in force: mv "
-            f"{turned} {file}. Or remove all of it: {PROGRAM} remove {prefix.name.rstrip('_')}. Nothing was removed."
-        )
+    return Terminal(
+        f"An apply of {pair} still runs after {seconds:.0f} s. Mark its run of the DAG cdc_apply as failed, then "
+        "start again.",
+        code="apply-did-not-end",
+    )
 
 
 @dataclass(frozen=True)
@@ -131,7 +89,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
     for line in known:
         console.say(line)
     if not console.confirm(f"Remove {wish}?"):
-        raise Terminal("Nothing was removed.")
+        raise Terminal("Nothing was removed.", code="not-confirmed")
     _end(wish, console, where)
     for side in sorted(parties, key=lambda side: side.name == MASTER):
         console.say(f"{side.name}: {_leave(wish, side)}")
@@ -159,14 +117,14 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
 
 
 def _configured(name: str, folder: Path) -> Replication:
-    """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NotConfigured`."""
+    """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `unknown-replication`."""
     survey = config.survey(folder)
     known = {one.prefix.name: one for one in survey.replications}
     prefix = prefix_meant(name, {*known, *survey.broken})
     if prefix in survey.broken:
         raise config.ConfigError(survey.broken[prefix])
     if prefix not in known:
-        raise NotConfigured(f"No replication {prefix} is configured in {folder}.")
+        raise Terminal(f"No replication {prefix} is configured in {folder}.", code="unknown-replication")
     return known[prefix]
 
 
@@ -178,17 +136,21 @@ def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> W
         if len(replication.slaves) == 1:
             raise Terminal(
                 f"{slave} is the last slave of {replication.prefix}. Remove all of it: {PROGRAM} remove "
-                f"{replication.prefix.name.rstrip('_')}, or add another slave first."
+                f"{replication.prefix.name.rstrip('_')}, or add another slave first.",
+                code="last-slave",
             )
         wish = Wish(replication, (slave,), False, tuple(lost))
     for name in lost:
         if name not in wish.endpoints:
-            raise Terminal(f"--lost {name}: there is no such side to remove; there are {', '.join(wish.endpoints)}.")
+            raise Terminal(
+                f"--lost {name}: there is no such side to remove; there are {', '.join(wish.endpoints)}.",
+                code="unknown-side",
+            )
     return wish
 
 
 def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) -> list[Side]:
-    """The sides that are not lost. Raises `SideSilent`, `ConnectionUnusable`."""
+    """The sides that are not lost. Raises `database-unreachable`, `connection-unusable`."""
     parties = []
     for name, (conn_id, vendor, _) in wish.endpoints.items():
         if name not in wish.lost:
@@ -212,23 +174,30 @@ def _side(name: str, conn_id: str, vendor: str, where: Where, console: Console) 
 
 @contextmanager
 def _answers(name: str) -> Iterator[None]:
-    """Turns failed log-ins into `SideSilent`."""
+    """Turns failed log-ins into `database-unreachable`."""
     try:
         yield
     except (DatabaseUnreachable, DatabaseRefused, sides.NoPassword) as silence:
-        raise SideSilent(name, str(silence)) from silence
+        raise Terminal(
+            f"{name}: {silence!s} Nothing was removed. Is that database gone for ever? Add --lost {name}.",
+            code="database-unreachable",
+        ) from silence
 
 
 def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
     """Checks a side, which a failover may have changed; returns sentences that a person should know.
 
-    Raises `SideSilent`, `AdministratorNeeded`, `FailoverGuards`, `FailoverUnderWay`, `IsMasterNow`.
+    Raises `database-unreachable`, `administrator-needed`, `master-guarded`, `failover-under-way`, `slave-is-master`.
     """
     with ExitStack() as stack:
         with _answers(side.name):
             session = stack.enter_context(sides.session(side.info))
         if side.admin is None and _has_event_triggers(wish, side, session) and not side.contents.is_superuser(session):
-            raise AdministratorNeeded(wish, side)
+            raise Terminal(
+                f"{wish}: its event triggers belong to a superuser of {side.name} ({side.info.place}). Give that "
+                f"log-in with --admin {side.name}=LOGIN. Nothing was removed.",
+                code="administrator-needed",
+            )
         if not VENDORS[side.info.vendor].fails_over:
             return []
         vendor, prefix, schema = master_of(side.info.vendor), wish.replication.prefix, wish.schema(side)
@@ -237,11 +206,21 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
         if side.name != MASTER:
             record = vendor.failover.FailoverStore(session, prefix, schema, side.name).read()
             if record is not None and record.under_way and not passed(record.phase, Phase.SWITCHED):
-                raise FailoverUnderWay(wish, side.name, record.id)
+                raise Terminal(
+                    f"{wish}: failover {record.id} of {side.name} is under way. Wait until it is through, or trigger "
+                    f"the DAG failover for {side.name} with the action abort. Nothing was removed.",
+                    code="failover-under-way",
+                )
             checkpoint = CheckpointStore(session, prefix, schema, side.name).read()
             if checkpoint is not None and checkpoint.state is SlaveState.MASTER:
                 if (turned := _turned(file)).exists() and not wish.whole:
-                    raise IsMasterNow(prefix, side.name, file, turned)
+                    raise Terminal(
+                        f"{side.name} is the master of {prefix} since a failover with reverse. Put the new direction "
+                        f"in force: mv {turned} {file}. Or remove all of it: {PROGRAM} remove "
+                        f"{prefix.name.rstrip('_')}. Nothing "
+                        "was removed.",
+                        code="slave-is-master",
+                    )
                 warnings.append(
                     f"{side.name} ({side.info.place}) is the master since a failover; its application goes on."
                 )
@@ -255,12 +234,12 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
 
 
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
-    """Ends the applies of the slaves and waits for their end. Raises `StillApplying`, `StoreUnreachable`."""
+    """Ends the applies of the slaves and waits for their end. Raises `apply-did-not-end`, `StoreUnreachable`."""
     if where.api is not None:
         for run in airflow.end_runs(where.api, wish.replication.prefix, wish.slaves):
             console.say(f"ended {run}")
     elif not console.confirm("Are all runs of cdc_apply and initial_update for it marked as failed in Airflow?"):
-        raise Terminal("End them first: nothing was removed.")
+        raise Terminal("End them first: nothing was removed.", code="runs-to-end-first")
     if where.store_url is None:
         return
     deadline = time.monotonic() + END_SECONDS
@@ -269,7 +248,7 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
             where.stop_jobs(wish.replication.prefix, name)
             while lease.taken(client, wish.replication.prefix, name):
                 if time.monotonic() > deadline:
-                    raise StillApplying(f"{wish.replication.prefix} → {name}", END_SECONDS)
+                    raise apply_did_not_end(f"{wish.replication.prefix} → {name}", END_SECONDS)
                 pause(0.5)
 
 
@@ -284,7 +263,7 @@ def _turned(file: Path) -> Path:
 
 
 def _leave(wish: Wish, side: Side) -> str:
-    """Removes Sluice's objects of a side; returns what was removed, in words. Raises `TablesBusy`."""
+    """Removes Sluice's objects of a side; returns what was removed, in words. Raises `tables-busy`."""
     prefix, schema = wish.replication.prefix, wish.schema(side)
     with sides.session(side.info) as session:
         if side.admin is not None and _has_event_triggers(wish, side, session):

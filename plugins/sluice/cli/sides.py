@@ -99,7 +99,9 @@ def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None
         chosen: Iterable[Side] = parties
         if equals and "://" not in name:
             if name not in by_name:
-                raise Terminal(f"--admin {text}: there is no side {name!r}; there are {', '.join(by_name)}.")
+                raise Terminal(
+                    f"--admin {text}: there is no side {name!r}; there are {', '.join(by_name)}.", code="unknown-side"
+                )
             chosen = [by_name[name]]
         else:
             login = text

@@ -41,7 +41,8 @@ def where(args: argparse.Namespace, console: Console) -> Where:
     if args.airflow is None:
         raise Terminal(
             f"Which Airflow? Name it: --airflow URL, with a token in {TOKEN_VARIABLE} or a log-in that is asked for; "
-            f"or --airflow {NONE}, then what is to be done there is printed."
+            f"or --airflow {NONE}, then what is to be done there is printed.",
+            code="airflow-needed",
         )
     store_url = os.environ.get("SLUICE_REDIS_URL") or None
     api = airflow_of(args.airflow, console)
@@ -58,7 +59,9 @@ def airflow_of(url: str, console: Console) -> AirflowApi | None:
     if url == NONE:
         return None
     if not url.startswith(("http://", "https://")):
-        raise Terminal(f"--airflow {url}: write http://host:port or https://host, or {NONE}.")
+        raise Terminal(
+            f"--airflow {url}: write http://host:port or https://host, or {NONE}.", code="bad-airflow-address"
+        )
     if token := os.environ.get(TOKEN_VARIABLE):
         api = AirflowApi(url, token=token)
     else:
@@ -67,5 +70,5 @@ def airflow_of(url: str, console: Console) -> AirflowApi | None:
     try:
         api.get("version")
     except ApiUnreachable as error:
-        raise Terminal(f"No Airflow answers at {url}: {error.reason}") from error
+        raise Terminal(f"No Airflow answers at {url}: {error.reason}", code="airflow-does-not-answer") from error
     return api

@@ -293,6 +293,6 @@ class Replication(Options):
     def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
         """The replicated tables among the master's `existing` ones, in the order of their `sequence`.
 
-        Raises `TablesMissing` for configured tables that do not exist, `OwnTable` for tables of Sluice itself.
+        Raises `tables-missing` for configured tables that do not exist, `own-table` for tables of Sluice itself.
         """
         return resolve(self.prefix, self.tables, existing, str(self.source))

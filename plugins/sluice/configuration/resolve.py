@@ -47,30 +47,21 @@ class ResolvedTable:
     debug: bool
 
 
-class TablesMissing(Terminal):
+def tables_missing(
+    prefix: Prefix, missing: Iterable[TableName], existing: Iterable[TableName], source: str
+) -> Terminal:
     """The master lacks the configured `tables`."""
-
-    def __init__(self, prefix: Prefix, missing: Iterable[TableName], existing: Iterable[TableName], source: str):
-        self.tables = tuple(missing)
-        known = {str(table).lower(): str(table) for table in existing}
-        lines = []
-        for table in self.tables:
-            near = difflib.get_close_matches(str(table).lower(), known, n=1, cutoff=0.8)
-            lines.append(f"{table} (there is {known[near[0]]})" if near else str(table))
-        super().__init__(
-            f"{source}: the master of {prefix} has no table {', '.join(lines)}. Correct the name (capitals count, "
-            "as the database stores them), create the table, or take the line out."
-        )
-
-
-class OwnTable(Terminal):
-    """The configured `tables` belong to Sluice itself."""
-
-    def __init__(self, tables: Iterable[TableName], source: str):
-        super().__init__(
-            f"{source}: {', '.join(map(str, tables))} belongs to Sluice itself and cannot be replicated. Take the line "
-            "out."
-        )
+    tables = tuple(missing)
+    known = {str(table).lower(): str(table) for table in existing}
+    lines = []
+    for table in tables:
+        near = difflib.get_close_matches(str(table).lower(), known, n=1, cutoff=0.8)
+        lines.append(f"{table} (there is {known[near[0]]})" if near else str(table))
+    return Terminal(
+        f"{source}: the master of {prefix} has no table {', '.join(lines)}. Correct the name (capitals count, "
+        "as the database stores them), create the table, or take the line out.",
+        code="tables-missing",
+    )
 
 
 def resolve(
@@ -78,16 +69,20 @@ def resolve(
 ) -> list[ResolvedTable]:
     """The tables of `existing` that `rules` replicate, by `sequence`, then by name.
 
-    `source`: the file of the rules, for messages. Raises `TablesMissing`, `OwnTable`.
+    `source`: the file of the rules, for messages. Raises `tables-missing`, `own-table`.
     """
     lines = tuple(rules)
     tables = sorted(set(existing))
     own = _own_tables(prefix, tables)
     named = [rule.pattern.table for rule in lines if not rule.pattern.wildcard and rule.replicate]
     if forbidden := [table for table in named if table in own]:
-        raise OwnTable(forbidden, source)
+        raise Terminal(
+            f"{source}: {', '.join(map(str, forbidden))} belongs to Sluice itself and cannot be replicated. Take the "
+            "line out.",
+            code="own-table",
+        )
     if missing := sorted(set(named) - set(tables)):
-        raise TablesMissing(prefix, missing, tables, source)
+        raise tables_missing(prefix, missing, tables, source)
 
     resolved = []
     for table in tables:

@@ -24,7 +24,7 @@ class BlockStore(SlaveStore):
         """All blocks of the slave, or those of `tables`, read by one statement, hence in one snapshot.
 
         For the apply: call it after the end of the window was taken, in a transaction that took no snapshot before.
-        Raises `BlocksDamaged`.
+        Raises `blocks-damaged`.
         """
         chosen, parameters = (ALL, {}) if tables is None else _among(list(tables))
         return BlockMap.of(_block(row) for row in self._execute("blocks_load", {"tables": chosen}, **parameters))

@@ -34,16 +34,6 @@ START_SECONDS = 180.0
 T = TypeVar("T")
 
 
-class StartHeld(Transient):
-    """Another task looks for the query of the pair, or starts it."""
-
-    def __init__(self, key: str):
-        super().__init__(
-            f"Another task has been starting the apply for {START_SECONDS:.0f} s ({key}:starting in Redis). It is "
-            "tried again."
-        )
-
-
 @dataclass(frozen=True)
 class QueryRecord:
     """A query that was started, or is being started. It holds no secret."""
@@ -143,11 +133,15 @@ class ApplyQuery:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Only one at a time looks for a query and starts one. Raises `StartHeld`."""
+        """Only one at a time looks for a query and starts one. Raises `apply-start-held`."""
         lock = self.client.lock(f"{self.key}:starting", timeout=START_SECONDS, blocking_timeout=START_SECONDS)
         with classified():
             if not lock.acquire():
-                raise StartHeld(self.key)
+                raise Transient(
+                    f"Another task has been starting the apply for {START_SECONDS:.0f} s ({self.key}:starting in "
+                    "Redis). It is tried again.",
+                    code="apply-start-held",
+                )
         try:
             yield
         finally:

@@ -19,20 +19,19 @@ class StoreRefuses(StoreUnreachable):
     """Redis refuses the user, or one of its commands. What was admitted before is an outage, which somebody ends."""
 
 
-class StoreNotConfigured(Terminal):
-    """The address of Redis is not configured, or cannot be parsed."""
-
-
 def url() -> str:
-    """The address of Redis: `SLUICE_REDIS_URL`. Raises `StoreNotConfigured`."""
+    """The address of Redis: `SLUICE_REDIS_URL`. Raises `redis-not-configured`."""
     configured = os.environ.get("SLUICE_REDIS_URL")
     if not configured:
-        raise StoreNotConfigured("SLUICE_REDIS_URL is not set. Set it to redis://[:password@]host:port/database.")
+        raise Terminal(
+            "SLUICE_REDIS_URL is not set. Set it to redis://[:password@]host:port/database.",
+            code="redis-not-configured",
+        )
     return configured
 
 
 def passwords(address: str) -> set[str]:
-    """The password in `address`, decoded and as the URL encodes it, to mask both. Raises `StoreNotConfigured`."""
+    """The password in `address`, decoded and as the URL encodes it, to mask both. Raises `redis-not-configured`."""
     with _url_understood():
         meant = str(redis.connection.parse_url(address).get("password", ""))  # type: ignore[no-untyped-call]
         return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
@@ -62,7 +61,7 @@ class RedisAddress:
 
 
 def address_of(address: str) -> RedisAddress:
-    """Parses `address`. Raises `StoreNotConfigured`."""
+    """Parses `address`. Raises `redis-not-configured`."""
     pool = connect(address).connection_pool
     settings = pool.connection_kwargs
     host = str(settings.get("path") or settings.get("host"))
@@ -71,7 +70,7 @@ def address_of(address: str) -> RedisAddress:
 
 
 def serves_anonymous_clients(address: str) -> bool:
-    """Whether this Redis answers clients without user and password. Raises `StoreNotConfigured`."""
+    """Whether this Redis answers clients without user and password. Raises `redis-not-configured`."""
     client = connect(address)
     for secret in ("username", "password"):
         client.connection_pool.connection_kwargs.pop(secret, None)
@@ -88,9 +87,10 @@ def _url_understood() -> Iterator[None]:
         yield
     except ValueError:
         # The driver's message quotes what it parsed as the port: a part of the password, if that contains a `/`.
-        raise StoreNotConfigured(
+        raise Terminal(
             "SLUICE_REDIS_URL is no Redis URL. Write redis://[:password@]host:port/0, and in the password %2F for /, "
-            "%23 for #, %3F for ?, %40 for @, %5B for [ and %5D for ]."
+            "%23 for #, %3F for ?, %40 for @, %5B for [ and %5D for ].",
+            code="redis-not-configured",
         ) from None
 
 

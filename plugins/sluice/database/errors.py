@@ -14,7 +14,7 @@ class DatabaseError(SluiceError):
     """The server, as `ConnectionInfo.place` names it; empty where the error has travelled."""
     reason = ""
     """The server's message, without its name and without a remedy; empty if the error came from another process."""
-    code = ""
+    server_code = ""
     """The server's own code, as its messages show it; empty where it has an SQLSTATE alone."""
     sqlstate: str | None = None
     """The SQLSTATE, where the server sends one."""

@@ -69,7 +69,7 @@ class MergerClass(Protocol):
 class Takeover(Protocol):
     """The place in a source that covers what a position of another source covers; None where it is one of its own.
 
-    Raises `OtherSource`, `Terminal` where the source has no such place, `Transient` where it has none yet.
+    Raises `other-source`, `Terminal` where the source has no such place, `Transient` where it has none yet.
     """
 
     def __call__(self, connection: Session, position: Position) -> Position | None: ...

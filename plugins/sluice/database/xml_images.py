@@ -39,7 +39,7 @@ _PIECES = 8_000_000
 
 
 def row(content: str) -> dict[str, str | None]:
-    """One row. Raises `MalformedContent`."""
+    """One row. Raises `malformed-content`."""
     return dict(reference.parse(content))
 
 
@@ -49,7 +49,7 @@ def is_partial(content: str) -> bool:
 
 
 def changes(items: pa.Table, keys: Mapping[TableName, Sequence[str]]) -> Iterator[RowChange]:
-    """Items that change rows, one by one. Raises `MalformedContent`, `KeyError` for a key column that a row lacks."""
+    """Items that change rows, one by one. Raises `malformed-content`, `KeyError` for a key column that a row lacks."""
     for batch in items.to_batches(max_chunksize=_CHANGES):
         for item in batch.to_pylist():
             yield item_change.of(item, keys[TableName(item["schema"], item["table"])])
@@ -59,7 +59,7 @@ def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[
     """The values of each of `names` (the columns of every row, in order) as large_string arrays.
 
     `contents`: a (chunked) array of large_string without nulls. Raises `MixedShapes`,
-    `MalformedContent`.
+    `malformed-content`.
     """
     whole = _whole(contents)
     if not names or not len(whole):

@@ -23,15 +23,14 @@ ANSWER_SECONDS = 5
 """After so long without a connection a master counts as unreachable."""
 
 
-class CannotTakeOver(Terminal):
+def vendor_cannot_be_master(pair: Pair) -> Terminal:
     """The slave is of a vendor that is no master."""
-
-    def __init__(self, pair: Pair):
-        able = ", ".join(name for name, facts in VENDORS.items() if facts.fails_over)
-        super().__init__(
-            f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} are slaves "
-            f"only ({pair.slave_info.place}). Fail over to a slave of {able}."
-        )
+    able = ", ".join(name for name, facts in VENDORS.items() if facts.fails_over)
+    return Terminal(
+        f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} are slaves "
+        f"only ({pair.slave_info.place}). Fail over to a slave of {able}.",
+        code="vendor-cannot-be-master",
+    )
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ class Failover(Pair):
     @classmethod
     def named(cls, pair: Pair, failover_id: str, action: Action) -> "Failover":
         """The failover with the defaults of the form. Raises `NoDatabase` where the master is a recorded stream,
-        `CannotTakeOver`."""
+        `vendor-cannot-be-master`."""
         if pair.replication.master.stream:
             raise NoDatabase(pair.replication.master.stream.vendor)
         if VENDORS[pair.slave_info.vendor].slave_only:
-            raise CannotTakeOver(pair)
+            raise vendor_cannot_be_master(pair)
         return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action)
 
     @property

@@ -26,7 +26,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover, applied
-from sluice.failover.survey import NotReady
+from sluice.failover.survey import failover_not_ready
 from sluice.model.failover import Action, Phase, Record, passed, refusal
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
@@ -42,12 +42,10 @@ SILENT_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 
 
-class FailoverOver(Terminal):
+def failover_not_running(failover: Failover, record: Record | None) -> Terminal:
     """The step's failover is not running."""
-
-    def __init__(self, failover: Failover, record: Record | None):
-        what = "was never begun" if record is None or record.id != failover.id else f"is {record.phase}"
-        super().__init__(f"{failover}: failover {failover.id} {what}. Trigger a new one.")
+    what = "was never begun" if record is None or record.id != failover.id else f"is {record.phase}"
+    return Terminal(f"{failover}: failover {failover.id} {what}. Trigger a new one.", code="failover-not-running")
 
 
 class Taken(Terminal):
@@ -60,19 +58,15 @@ class Taken(Terminal):
         )
 
 
-class NotReached(Terminal):
+def last_position_not_reached(failover: Failover, why: str) -> Terminal:
     """The slave does not reach the master's last position."""
-
-    def __init__(self, failover: Failover, why: str):
-        super().__init__(f"{failover}: the slave does not reach the master's last position: {why}")
-
-
-class ApplyGoesOn(Transient):
-    """A transaction of the apply does not end."""
+    return Terminal(
+        f"{failover}: the slave does not reach the master's last position: {why}", code="last-position-not-reached"
+    )
 
 
 def begin(failover: Failover, store: "Redis") -> None:
-    """Begins the failover. Raises `NotReady`, `Taken`, without any change."""
+    """Begins the failover. Raises `failover-not-ready`, `Taken`, without any change."""
     facts = survey.gather_facts(failover, store)
     if facts.record is not None and survey.goes_on(facts, failover):
         log.info("%s: failover %s continues after: %s", failover, failover.id, facts.record.phase)
@@ -81,7 +75,7 @@ def begin(failover: Failover, store: "Redis") -> None:
         facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
     )
     if reasons:
-        raise NotReady(failover, reasons)
+        raise failover_not_ready(failover, reasons)
     first = FailoverClaim(store, failover.prefix).take(failover.id, failover.slave.name)
     if first["id"] != failover.id:
         raise Taken(failover, first["id"], first["slave"])
@@ -146,7 +140,7 @@ def _claim(failover: Failover, master_guard: MasterGuard) -> None:
 
 
 def reach(failover: Failover, store: "Redis") -> None:
-    """Waits until the slave has reached the last position. Raises `NotReached`."""
+    """Waits until the slave has reached the last position. Raises `last-position-not-reached`."""
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.REACHED):
             return
@@ -159,24 +153,24 @@ def reach(failover: Failover, store: "Redis") -> None:
 def _await(
     failover: Failover, slave: Session, master: Session, store: "Redis", wanted: Position, seconds: float
 ) -> None:
-    """Returns when the slave has applied `wanted`. Raises `NotReached`."""
+    """Returns when the slave has applied `wanted`. Raises `last-position-not-reached`."""
     end, silent = time.monotonic() + seconds, time.monotonic() + min(seconds, SILENT_SECONDS)
     while True:
         checkpoint = failover.checkpoints(slave).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
-            raise NotReached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
+            raise last_position_not_reached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
         position = applied(failover, store, checkpoint)
         if position is not None and not checkpoint.catching_up and _has(failover, master, position, wanted):
             return
         if closures := Gate(store, failover.prefix, failover.slave.name).closures():
-            raise NotReached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
+            raise last_position_not_reached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
         now = time.monotonic()
         if lease.taken(store, failover.prefix, failover.slave.name):
             silent = now + SILENT_SECONDS
         if now > silent:
-            raise NotReached(failover, "no apply runs. Trigger cdc_apply.")
+            raise last_position_not_reached(failover, "no apply runs. Trigger cdc_apply.")
         if now > end:
-            raise NotReached(failover, f"{seconds:.0f} s were not enough. Wait until its lag is small.")
+            raise last_position_not_reached(failover, f"{seconds:.0f} s were not enough. Wait until its lag is small.")
         time.sleep(LOOK_SECONDS)
 
 
@@ -209,7 +203,9 @@ def verified(failover: Failover, what: str) -> None:
 
 
 def end_apply(failover: Failover, store: "Redis") -> str:
-    """Ends applying for good. Returns, in words, which changes the slave has. Raises `NotReached`, `ApplyGoesOn`."""
+    """Ends applying for good. Returns, in words, which changes the slave has. Raises `last-position-not-reached`,
+    `apply-transaction-open`.
+    """
     with failover.on_slave() as slave:
         if not done(failover, slave, Phase.ENDED):
             for _ in range(3):
@@ -219,7 +215,10 @@ def end_apply(failover: Failover, store: "Redis") -> str:
                 locks = vendor_of(failover.slave_info.vendor).load_locks
                 locks.end_sessions(slave, failover.apply_application)
             else:
-                raise ApplyGoesOn(f"{failover}: a transaction of the apply holds the slave's checkpoint.")
+                raise Transient(
+                    f"{failover}: a transaction of the apply holds the slave's checkpoint.",
+                    code="apply-transaction-open",
+                )
         last = last_of(failover, slave)
     text = f"the slave holds all that the master had committed up to {last.time}, {last}"
     if failover.action is Action.FORCED:
@@ -249,13 +248,13 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
             checkpoint = checkpoints.configured(lock=True)
             position = applied(failover, store, checkpoint)
             if position is None:
-                raise NotReached(failover, "its position is not known.")
+                raise last_position_not_reached(failover, "its position is not known.")
             if failover.action is Action.PLANNED:
                 last = last_of(failover, slave)
                 with failover.on_master() as master:
                     at_last = _has(failover, master, position, last) and not checkpoint.catching_up
                 if checkpoint.state is not SlaveState.NORMAL or not at_last:
-                    raise NotReached(failover, f"it is {checkpoint.state} and left that position since.")
+                    raise last_position_not_reached(failover, f"it is {checkpoint.state} and left that position since.")
             if failover.slave.checkpoint == "redis":
                 checkpoints.start_at(position)
             refused = f". {refusal(failover.record(slave))}" if failover.action is Action.PLANNED else ""
@@ -270,10 +269,10 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
 
 
 def done(failover: Failover, slave: Session, phase: Phase) -> bool:
-    """Whether the step of `phase` was done before. Raises `FailoverOver` where the failover is not running."""
+    """Whether the step of `phase` was done before. Raises `failover-not-running` where the failover is not running."""
     record = failover.kept(slave).read()
     if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
-        raise FailoverOver(failover, record)
+        raise failover_not_running(failover, record)
     return passed(record.phase, phase)
 
 
@@ -286,12 +285,12 @@ def move(
     start: str | None = None,
     verified: str | None = None,
 ) -> None:
-    """Moves the failover to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
+    """Moves the failover to `phase`, unless it was aborted meanwhile. Raises `failover-not-running`."""
     kept = failover.kept(slave)
     with slave.transaction():
         record = kept.read(lock=True)
         if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
-            raise FailoverOver(failover, record)
+            raise failover_not_running(failover, record)
         if not passed(record.phase, phase):
             kept.move(phase, last=last, start=start, verified=verified)
 

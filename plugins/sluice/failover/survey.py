@@ -37,11 +37,11 @@ SHOWN_DIFFERENCES = 40
 """Differences of one kind that the report lists; further ones are counted."""
 
 
-class NotReady(Terminal):
+def failover_not_ready(failover: Failover, reasons: Sequence[str]) -> Terminal:
     """The slave cannot take over; `reasons`: why, each with its remedy."""
-
-    def __init__(self, failover: Failover, reasons: Sequence[str]):
-        super().__init__(f"{failover}: no {failover.action} failover is possible now. " + " ".join(reasons))
+    return Terminal(
+        f"{failover}: no {failover.action} failover is possible now. " + " ".join(reasons), code="failover-not-ready"
+    )
 
 
 @dataclass

@@ -46,10 +46,6 @@ class TooLate(Terminal):
         )
 
 
-class MasterStaysGuarded(Transient):
-    """All is undone except on the master, which does not answer."""
-
-
 def prepare(failover: Failover, install: Callable[[Session], bool]) -> list[str]:
     """Does before the master refuses writes what may be done then, while changes are applied: indexes, checks,
     comments and the like, the triggers of the guard, and with `reverse` the capture. Returns what could not be created.
@@ -197,7 +193,10 @@ def switch(failover: Failover, store: "Redis") -> str:
                     prove_unchanged(failover, master, last_of(failover, slave))
                     # An abort that cannot reach the slave moves the claim as well: the first one wins.
                     if not guard_of(failover, master).move_claim(failover.id, ["guarded", "switch"], "switch"):
-                        raise Terminal(f"{failover}: the failover was aborted meanwhile. Trigger a new one.")
+                        raise Terminal(
+                            f"{failover}: the failover was aborted meanwhile. Trigger a new one.",
+                            code="failover-aborted",
+                        )
             _become_master(failover, slave)
         begun_at = failover.record(slave).begun_at
         _release_own(failover, slave)
@@ -228,7 +227,9 @@ def _become_master(failover: Failover, slave: Session) -> None:
         checkpoints.read(lock=True)
         record = failover.record(slave, lock=True)
         if record.id != failover.id or record.phase is not Phase.CAPTURED:
-            raise Terminal(f"{failover}: failover {failover.id} is {record.phase}. Trigger a new one.")
+            raise Terminal(
+                f"{failover}: failover {failover.id} is {record.phase}. Trigger a new one.", code="failover-not-running"
+            )
         checkpoints.claim()
         checkpoints.move(SlaveState.MASTER, f"Master since {failover.action} failover {failover.id}")
         kept.move(Phase.SWITCHED, switch=_switch(failover, slave, record))
@@ -285,7 +286,9 @@ def follow(failover: Failover, store: "Redis") -> str:
     with failover.on_slave() as slave:
         record, switches = failover.record(slave), failover.kept(slave).switches()
         if record.id != failover.id or not passed(record.phase, Phase.SWITCHED):
-            raise TooEarly(failover)
+            raise Terminal(
+                f"{failover}: the slave is no master yet. Trigger the failover again.", code="slave-not-yet-master"
+            )
     if failover.action is Action.FORCED:
         return "the former master needs an initial update: what it had committed last is not known"
     last, start = positions.parse(record.last), positions.parse(record.start)
@@ -302,13 +305,6 @@ def follow(failover: Failover, store: "Redis") -> str:
         kept.learn(switches)
     StoredCheckpoint(store, failover.prefix, failover.slave.name).forget()
     return f"the former master is a slave, NORMAL at {start} as of {start.time}, without a load"
-
-
-class TooEarly(Terminal):
-    """The slave is no master yet."""
-
-    def __init__(self, failover: Failover):
-        super().__init__(f"{failover}: the slave is no master yet. Trigger the failover again.")
 
 
 def finish(failover: Failover) -> list[str]:
@@ -329,7 +325,7 @@ def finish(failover: Failover) -> list[str]:
 def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], None]) -> str:
     """Undoes all that a failover of the pair has begun: the application gets its master back, exactly as before.
 
-    May be run again. Raises `TooLate`; `MasterStaysGuarded` where the master does not answer.
+    May be run again. Raises `TooLate`; `master-still-guarded` where the master does not answer.
     """
     silence = ""
     planned = failover.action is Action.PLANNED
@@ -354,9 +350,10 @@ def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], Non
         _take_back(failover, slave, uninstall)
     FailoverClaim(store, failover.prefix).give_back(failover.id)
     if silence:
-        raise MasterStaysGuarded(
+        raise Transient(
             f"{failover}: the slave is as before, but the master does not answer, and may refuse writes until this "
-            f"step was run again: {silence}"
+            f"step was run again: {silence}",
+            code="master-still-guarded",
         )
     return f"failover {failover.id} is aborted: the master takes writes, the slave is a slave"
 

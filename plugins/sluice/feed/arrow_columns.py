@@ -14,14 +14,13 @@ MOST_DIGITS = 38
 _TRUE = pa.array(["t", "true", "1"], pa.large_string())
 
 
-class ValueDoesNotFit(Terminal):
+def value_does_not_fit(column: LogicalColumn, wanted: pa.DataType, reason: str) -> Terminal:
     """A value that the column's type on Spark's side cannot hold."""
-
-    def __init__(self, column: LogicalColumn, wanted: pa.DataType, reason: str):
-        super().__init__(
-            f"Column {column.name} ({column.logical}) has a value that {wanted} does not hold: {reason}. Read this "
-            f'column as text: option("texts", "{column.name}"), or "*" for all columns.'
-        )
+    return Terminal(
+        f"Column {column.name} ({column.logical}) has a value that {wanted} does not hold: {reason}. Read this "
+        f'column as text: option("texts", "{column.name}"), or "*" for all columns.',
+        code="value-does-not-fit",
+    )
 
 
 def arrow_type(logical: LogicalType) -> pa.DataType:
@@ -53,7 +52,10 @@ def schema(columns: Sequence[LogicalColumn], texts: Sequence[str] = ()) -> pa.Sc
     column."""
     names = {column.name for column in columns}
     if strange := sorted(set(texts) - names - {"*"}):
-        raise Terminal(f"option texts: there is no column {strange[0]!r}. The columns are {', '.join(sorted(names))}.")
+        raise Terminal(
+            f"option texts: there is no column {strange[0]!r}. The columns are {', '.join(sorted(names))}.",
+            code="unknown-column",
+        )
     return pa.schema(
         [
             (column.name, pa.string() if "*" in texts or column.name in texts else arrow_type(column.logical))
@@ -63,11 +65,11 @@ def schema(columns: Sequence[LogicalColumn], texts: Sequence[str] = ()) -> pa.Sc
 
 
 def values(texts: pa.Array, column: LogicalColumn, wanted: pa.DataType) -> pa.Array:
-    """Texts of a column as values of the type that `schema` said. Raises `ValueDoesNotFit`."""
+    """Texts of a column as values of the type that `schema` said. Raises `value-does-not-fit`."""
     try:
         return _converter(wanted)(texts)
     except (pa.ArrowInvalid, ValueError) as error:
-        raise ValueDoesNotFit(column, wanted, " ".join(str(error).split())[:200]) from None
+        raise value_does_not_fit(column, wanted, " ".join(str(error).split())[:200]) from None
 
 
 def _converter(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array]:

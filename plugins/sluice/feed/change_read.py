@@ -14,7 +14,7 @@ from sluice.errors import Terminal
 from sluice.feed import arrow_columns, change_rows
 from sluice.feed.change_rows import ChangeSchema
 from sluice.feed.master import Master
-from sluice.feed.table_rows import ChangesPurged
+from sluice.feed.table_rows import feed_changes_purged
 from sluice.model.feed import FeedPosition
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -46,7 +46,7 @@ class ChangeRead:
     schema: ChangeSchema
 
     def read(self, span: Span) -> Iterator[pa.RecordBatch]:
-        """The changes of a part, in REPL_KEY order. Raises `ChangesPurged`, what `batches` raises."""
+        """The changes of a part, in REPL_KEY order. Raises `feed-changes-purged`, what `batches` raises."""
         master = self.master
         begin, end = positions.parse(span.begin), positions.parse(span.end)
         above: int | None = span.above
@@ -69,7 +69,7 @@ class ChangeRead:
 
 
 def schema_of(master: Master, session: Session, table: TableName | None, texts: tuple[str, ...]) -> ChangeSchema:
-    """Raises `NotReplicated`, `Terminal` for texts that are no columns."""
+    """Raises `table-not-replicated`, `Terminal` for texts that are no columns."""
     if table is None:
         return ChangeSchema(None, ())
     columns = master.columns(session, master.shape(session, table))
@@ -105,13 +105,16 @@ def begun(master: Master, session: Session, feed: str, table: str) -> Position:
 
 
 def expect_held(master: Master, session: Session, begin: Position) -> None:
-    """Raises `ChangesPurged` if changes after `begin` may be deleted, `DataLost` if the master was restored."""
+    """Raises `changes-purged` if changes after `begin` may be deleted, `DataLost` if the master was restored."""
     master.queue(session).expect_continued([begin])
     if lost(begin, master.queue(session).purged()):
-        raise ChangesPurged(f"{master.prefix} from {begin} on")
+        raise feed_changes_purged(f"{master.prefix} from {begin} on")
 
 
 def expect_ordered(begin: Position, end: Position) -> None:
     """Raises `Terminal` where `end` lies before `begin`."""
     if not end.covers_all_of(begin):
-        raise Terminal(f"option to: {end} lies before {begin}, at which the read begins. Exchange the two.")
+        raise Terminal(
+            f"option to: {end} lies before {begin}, at which the read begins. Exchange the two.",
+            code="positions-reversed",
+        )

@@ -30,16 +30,6 @@ TEXTS = pa.map_(pa.string(), pa.string())
 _BATCH = 16_384
 
 
-class UnknownColumn(Terminal):
-    """A change has a column that the reader's schema lacks."""
-
-    def __init__(self, table: TableName, name: str):
-        super().__init__(
-            f"{table} has a column {name!r} that it had not when the query began. Start the query again: it goes on "
-            "where it was, with the new column."
-        )
-
-
 @dataclass(frozen=True)
 class ChangeSchema:
     """The schema of changes for a reader. Without `columns`: changes of all tables, their rows as maps of texts."""
@@ -58,7 +48,7 @@ class ChangeSchema:
 def batches(items: pa.Table, wanted: ChangeSchema, images: RowImageCodec, position: str) -> list[pa.RecordBatch]:
     """The changes of `items` (`sluice.database.items`, read with old images) in their order.
 
-    Raises `UnknownColumn`, `ValueDoesNotFit`, `MalformedContent`.
+    Raises `unknown-column`, `value-does-not-fit`, `malformed-content`.
     """
     if wanted.table is not None:
         of_table = pc.and_(pc.equal(items["schema"], wanted.table.schema), pc.equal(items["table"], wanted.table.name))
@@ -143,7 +133,11 @@ def _structs(
     known = set(schema.names)
     for _, texts in parts:
         if strange := [name for name in texts if name not in known]:
-            raise UnknownColumn(wanted.table, strange[0])
+            raise Terminal(
+                f"{wanted.table} has a column {strange[0]!r} that it had not when the query began. Start the query "
+                "again: it goes on where it was, with the new column.",
+                code="unknown-column",
+            )
     # Where each change's values are among those of all parts, one after the other.
     source: list[int | None] = [None] * rows
     at = 0

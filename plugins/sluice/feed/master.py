@@ -16,25 +16,14 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 
 
-class NotReplicated(Terminal):
+def table_not_replicated(prefix: Prefix, table: TableName, captured: Sequence[TableName]) -> Terminal:
     """The changes of the table that a reader names are not captured."""
-
-    def __init__(self, prefix: Prefix, table: TableName, captured: Sequence[TableName]):
-        some = ", ".join(map(str, captured[:20])) or "none"
-        super().__init__(
-            f"{prefix} captures no table {table}; it captures {some}. Name one of these as schema.table, as the "
-            "database stores it, or add the table to the replication's file and start the DAG reconcile_tables."
-        )
-
-
-class NotAFeed(Terminal):
-    """A feed was named that the replication does not have."""
-
-    def __init__(self, prefix: Prefix, feed: str, known: Sequence[str]):
-        super().__init__(
-            f"Replication {prefix} has no feed {feed!r}; it has {', '.join(known) or 'none'}. Use one of these, or add "
-            "it under feeds in the replication's file."
-        )
+    some = ", ".join(map(str, captured[:20])) or "none"
+    return Terminal(
+        f"{prefix} captures no table {table}; it captures {some}. Name one of these as schema.table, as the "
+        "database stores it, or add the table to the replication's file and start the DAG reconcile_tables.",
+        code="table-not-replicated",
+    )
 
 
 @dataclass(frozen=True)
@@ -80,11 +69,11 @@ class Master:
             opened.close()
 
     def shape(self, session: Session, table: TableName) -> TableShape:
-        """The shape of a captured table. Raises `NotReplicated`."""
+        """The shape of a captured table. Raises `table-not-replicated`."""
         captured = self.queue(session).registered()
         shape = self.vendor.rows.shape(session, table) if table in captured else None
         if shape is None:
-            raise NotReplicated(self.prefix, table, captured)
+            raise table_not_replicated(self.prefix, table, captured)
         return shape
 
     def columns(self, session: Session, shape: TableShape) -> tuple[LogicalColumn, ...]:
@@ -97,6 +86,10 @@ class Master:
         )
 
     def check_feed(self, feed: str) -> None:
-        """Raises `NotAFeed`."""
+        """Raises `unknown-feed`."""
         if feed not in self.feeds:
-            raise NotAFeed(self.prefix, feed, self.feeds)
+            raise Terminal(
+                f"Replication {self.prefix} has no feed {feed!r}; it has {', '.join(self.feeds) or 'none'}. Use one "
+                "of these, or add it under feeds in the replication's file.",
+                code="unknown-feed",
+            )

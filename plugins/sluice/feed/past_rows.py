@@ -18,14 +18,13 @@ Version = tuple[str | None, ...]
 """The texts of a row, in the order of the table's columns."""
 
 
-class NotToBeTakenBack(Transient):
+def rows_not_reconstructible(table: TableName, action: str) -> Transient:
     """A change that does not say which rows it removed lies between the position and the read."""
-
-    def __init__(self, table: TableName, action: str):
-        super().__init__(
-            f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
-            "again, at a position of now; a feed that has not begun to be read can be dropped and begun anew."
-        )
+    return Transient(
+        f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
+        "again, at a position of now; a feed that has not begun to be read can be dropped and begun anew.",
+        code="rows-not-reconstructible",
+    )
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,12 @@ def taken_back(
     changes: Iterable[WaitingChange], names: Sequence[str], images: RowImageCodec, table: TableName
 ) -> TakenBack:
     """The corrections that undo `changes`, all of `table` since the position, in their order. Raises
-    `NotToBeTakenBack`."""
+    `rows-not-reconstructible`."""
     later: Counter[Version] = Counter()
     back: list[Version] = []
     for action, content, oldcontent in changes:
         if action not in ROW_ACTIONS or any(text and images.is_partial(text) for text in (content, oldcontent)):
-            raise NotToBeTakenBack(table, action)
+            raise rows_not_reconstructible(table, action)
         new = images.row(content) if content is not None and action != Action.DELETE else {}
         if action != Action.INSERT:
             old = {**new, **images.row(oldcontent or "")}
@@ -65,4 +64,4 @@ def _version(row: dict[str, str | None], names: Sequence[str], table: TableName)
     try:
         return tuple(row[name] for name in names)
     except KeyError:
-        raise NotToBeTakenBack(table, Action.ALTER) from None
+        raise rows_not_reconstructible(table, Action.ALTER) from None

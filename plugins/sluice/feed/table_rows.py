@@ -31,22 +31,14 @@ MOST_CHANGES = 1_000_000
 """
 
 
-class ChangesPurged(Terminal):
+def feed_changes_purged(what: str) -> Terminal:
     """Changes that are needed are not in the queue any more."""
-
-    def __init__(self, what: str):
-        super().__init__(
-            f"{what}: changes since that position were purged, because nobody held them. Name a feed, option "
-            "feed: it holds the purge from its first read on. A feed that lost its place is dropped and begun anew: "
-            "docs/feeds.md."
-        )
-
-
-class TableChanged(Transient):
-    """A table's definition is not what it was when the read was planned."""
-
-    def __init__(self, table: TableName):
-        super().__init__(f"The definition of {table} changed while it was read. Run the query again.")
+    return Terminal(
+        f"{what}: changes since that position were purged, because nobody held them. Name a feed, option "
+        "feed: it holds the purge from its first read on. A feed that lost its place is dropped and begun anew: "
+        "docs/feeds.md.",
+        code="feed-changes-purged",
+    )
 
 
 @dataclass(frozen=True)
@@ -70,8 +62,8 @@ class TableRead:
         """The rows of a partition: the columns of `wanted`, in its types. Rows that do not match all `conditions` may
         be left out.
 
-        Raises `ChangesPurged`, `TableChanged`, `NotToBeTakenBack`, `ValueDoesNotFit`, errors of
-        `sluice.database.errors`.
+        Raises `feed-changes-purged`, `table-changed-while-read`, `rows-not-reconstructible`, `value-does-not-fit`,
+        errors of `sluice.database.errors`.
         """
         bounds = [None, *self.bounds, None]
         lo, hi = bounds[number], bounds[number + 1]
@@ -82,7 +74,10 @@ class TableRead:
             self.master.queue(session).reading(self.shape) as snapshot,
         ):
             if snapshot.shape != self.shape:
-                raise TableChanged(self.shape.table)
+                raise Transient(
+                    f"The definition of {self.shape.table} changed while it was read. Run the query again.",
+                    code="table-changed-while-read",
+                )
             past = self._taken_back(session, number, snapshot.marker)
             # Where versions are left out, all columns say which.
             needed = list(self.shape.replicated) if past.gone else [self.shape.column(name) for name in wanted.names]
@@ -99,12 +94,13 @@ class TableRead:
         master, table = self.master, self.shape.table
         position = positions.parse(self.position)
         if lost(position, master.queue(session).purged()):
-            raise ChangesPurged(f"{table} as of {position}")
+            raise feed_changes_purged(f"{table} as of {position}")
         names = [column.name for column in self.columns]
         changes = master.queue(session).changes_of(Window(position, marker), table, MOST_CHANGES + 1)
         if len(changes) > MOST_CHANGES:
             raise Terminal(
-                f"{table} had more than {MOST_CHANGES:,} changes since {position}. Read it as of a later position."
+                f"{table} had more than {MOST_CHANGES:,} changes since {position}. Read it as of a later position.",
+                code="too-many-changes",
             )
         past = taken_back(changes, names, master.vendor.images, table)
         if not self.bounds or not past.back:
@@ -117,7 +113,9 @@ class TableRead:
 
 
 def plan(master: Master, session: Session, table: TableName, position: Position, partition_rows: int) -> TableRead:
-    """Divides a table into partitions of about so many rows. A table without a key is one. Raises `NotReplicated`."""
+    """Divides a table into partitions of about so many rows. A table without a key is one. Raises
+    `table-not-replicated`.
+    """
     shape = master.shape(session, table)
     bounds: list[Key] = []
     if not shape.keyless:

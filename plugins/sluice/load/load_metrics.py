@@ -22,17 +22,14 @@ MEASURING = SessionOptions(statement_seconds=5, lock_seconds=1, read_only=True)
 """The session on the master: measuring must not be a burden itself."""
 
 
-class ThrottleUnusable(Terminal):
+def throttle_unusable(update: Update, reasons: list[str]) -> Terminal:
     """A limit of the configuration cannot be measured; `reasons`: one sentence each."""
-
-    def __init__(self, update: Update, reasons: list[str]):
-        listed = "\n".join(f"- {reason}" for reason in reasons)
-        super().__init__(f"{update}: limits of initial.throttle cannot be measured:\n{listed}")
-        self.reasons = reasons
+    listed = "\n".join(f"- {reason}" for reason in reasons)
+    return Terminal(f"{update}: limits of initial.throttle cannot be measured:\n{listed}", code="throttle-unusable")
 
 
 def require_measurable(update: Update) -> None:
-    """Measures once all that the configuration limits. Raises `ThrottleUnusable`, and `Transient` for outages."""
+    """Measures once all that the configuration limits. Raises `throttle-unusable`, and `Transient` for outages."""
     limits = update.options.throttle
     with LoadMetrics(update) as metrics:
         readings = metrics.read(limits)
@@ -41,7 +38,7 @@ def require_measurable(update: Update) -> None:
     if reasons := exceeded(
         ThrottleOptions(**{**vars(limits), "pause": False}), unknown, str(update.replication.source)
     ):
-        raise ThrottleUnusable(update, reasons)
+        raise throttle_unusable(update, reasons)
 
 
 class LoadMetrics:

@@ -22,6 +22,7 @@ from sluice.load.load_ownership import expect_loading
 from sluice.load.preparation import Preparation, tables_to_load
 from sluice.load.read_modes import SnapshotLost
 from sluice.load.sessions import on_master, on_slave
+from sluice.load.steps import master_changing
 from sluice.load.update import Update
 from sluice.model.position import Position
 
@@ -86,7 +87,7 @@ class LoadSnapshot:
                 self._close()
                 steps.prepare(update, master, slave)
             else:
-                raise steps.MasterChanging(update, unfit)
+                raise master_changing(update, unfit)
             preparation.drop_gone()
             if stored:
                 steps.clear_tables(update, preparation, [progress.table for progress in stored])

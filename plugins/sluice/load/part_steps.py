@@ -41,26 +41,15 @@ GIVEN_UP = " (given up)"
 """Appended to the id of a cancelled partial load, so that none of its steps or workers continues."""
 
 
-class TablesNotReady(Terminal):
+def tables_not_ready(update: Update, states: TableStates, tables: Sequence[TableName]) -> Terminal:
     """Tables of a partial load are not ready; `tables`: the inconsistent ones."""
-
-    def __init__(self, update: Update, states: TableStates, tables: Sequence[TableName]):
-        listed = "; ".join(f"{table} is {states.explain(table)}" for table in tables)
-        super().__init__(
-            f"{update}: {listed}. {how_to_load(update.prefix, update.slave.name, tables)}"
-            if tables
-            else f"{update}: {', '.join(map(str, states.loading))} are still loading. Wait until they are ready."
-        )
-
-
-class ApplyBehind(Transient):
-    """Tables differ, and the change that makes them equal may not be applied yet."""
-
-    def __init__(self, update: Update):
-        super().__init__(
-            f"{update}: tables of the slave differ from the master's, and the apply is behind by more than "
-            f"{BEHIND_SECONDS:g} s: their definitions may follow. Start the DAG cdc_apply unless it runs."
-        )
+    listed = "; ".join(f"{table} is {states.explain(table)}" for table in tables)
+    return Terminal(
+        f"{update}: {listed}. {how_to_load(update.prefix, update.slave.name, tables)}"
+        if tables
+        else f"{update}: {', '.join(map(str, states.loading))} are still loading. Wait until they are ready.",
+        code="tables-not-ready",
+    )
 
 
 def under_way(update: Update, slave: Session) -> bool:
@@ -140,7 +129,7 @@ def examine(
     """The tables that must be made again, because the configuration gives them other columns than the slave has, and
     those that the slave cannot create, each with the reason.
 
-    Waits for changes of definitions that are not applied yet. Raises `ApplyBehind` when that takes too long,
+    Waits for changes of definitions that are not applied yet. Raises `apply-behind` when that takes too long,
     `TablesDiffer` with all problems.
     """
     preparation = Preparation(update, master, slave, tables)
@@ -155,7 +144,11 @@ def examine(
     deadline = time.monotonic() + BEHIND_SECONDS
     while not _has_applied(update, slave, now):
         if time.monotonic() > deadline:
-            raise ApplyBehind(update)
+            raise Transient(
+                f"{update}: tables of the slave differ from the master's, and the apply is behind by more than "
+                f"{BEHIND_SECONDS:g} s: their definitions may follow. Start the DAG cdc_apply unless it runs.",
+                code="apply-behind",
+            )
         time.sleep(BEHIND_LOOK_SECONDS)
     preparation = Preparation(update, master, slave, tables)
     remade = preparation.remake_reconfigured()
@@ -203,18 +196,18 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
 
 
 def expect_loaded(update: Update, states: TableStates) -> None:
-    """Raises `TablesNotReady` while tables are loading."""
+    """Raises `tables-not-ready` while tables are loading."""
     if states.loading:
-        raise TablesNotReady(update, states, [])
+        raise tables_not_ready(update, states, [])
 
 
 def expect_ready(update: Update, states: TableStates) -> None:
-    """Raises `TablesNotReady` where chosen tables are inconsistent."""
+    """Raises `tables-not-ready` where chosen tables are inconsistent."""
     inconsistent = [
         table for table in states if states.state(table) is TableState.INCONSISTENT and update.selection.covers(table)
     ]
     if inconsistent:
-        raise TablesNotReady(update, states, inconsistent)
+        raise tables_not_ready(update, states, inconsistent)
 
 
 def ready_tables(update: Update, master: Session, slave: Session) -> list[TableName]:

@@ -37,32 +37,21 @@ from sluice.transform.transforms import Transforms
 log = logging.getLogger("sluice.load")
 
 
-class TablesExist(Terminal):
-    """The slave already has tables, and its policy is `existing_tables: refuse`."""
-
-    def __init__(self, slave: str, tables: Sequence[TableName]):
-        super().__init__(
-            f"Slave {slave} already has {', '.join(map(str, tables))}, and its configuration says existing_tables: "
-            "refuse. Nothing was changed. Drop these tables, or say empty or keep."
-        )
-
-
-class NotCaptured(Terminal):
+def changes_not_captured(update: Update, faults: Mapping[TableName, str]) -> Terminal:
     """Changes of replicated tables do not reach ITEMS. `faults`: table → what is wrong."""
-
-    def __init__(self, update: Update, faults: Mapping[TableName, str]):
-        listed = "\n".join(f"- {table}: {fault}" for table, fault in faults.items())
-        super().__init__(
-            f"{update}: changes of these tables are not captured, so that they must not be loaded:\n{listed}\n"
-            "Run the DAG reconcile_tables, then start again."
-        )
+    listed = "\n".join(f"- {table}: {fault}" for table, fault in faults.items())
+    return Terminal(
+        f"{update}: changes of these tables are not captured, so that they must not be loaded:\n{listed}\n"
+        "Run the DAG reconcile_tables, then start again.",
+        code="changes-not-captured",
+    )
 
 
 def captured_tables(update: Update, master: Session) -> list[TableName]:
     """The selected tables whose changes are captured now, in the order of the configuration.
 
     A table that appeared after the last reconciliation is left out and logged: the next initial update loads it.
-    Raises `NotCaptured` for tables whose capture is broken.
+    Raises `changes-not-captured` for tables whose capture is broken.
     """
     registered = update.queue(master).captured()
     existing = vendor_of(update.master_info.vendor).rows.tables(master)
@@ -70,7 +59,7 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     wanted = [each.table for each in resolved if update.selection.covers(each.table)]
     faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
     if faults:
-        raise NotCaptured(update, faults)
+        raise changes_not_captured(update, faults)
     left_out = [str(table) for table in wanted if table not in registered]
     if left_out:
         log.warning("%s: not loaded, because nothing captures their changes yet: %s", update, ", ".join(left_out))
@@ -78,7 +67,7 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
 
 
 def tables_to_load(update: Update, master: Session, slave: Session) -> list[TableName]:
-    """The captured tables without those that this update, which has begun, left out. Raises `NotCaptured`."""
+    """The captured tables without those that this update, which has begun, left out. Raises `changes-not-captured`."""
     tables = captured_tables(update, master)
     if update.selection.partial:
         planned = BlockStore.of(update, slave).map().tables
@@ -121,10 +110,14 @@ class Preparation:
         """These, and those that are not left out, since none would remain or `on_error` is `stop`."""
 
     def examine(self) -> None:
-        """Leaves out tables that the slave cannot have. Raises `TablesExist` or `TablesDiffer` with all problems."""
+        """Leaves out tables that the slave cannot have. Raises `tables-exist` or `TablesDiffer` with all problems."""
         existing = self._existing()
         if existing and self.update.slave.existing_tables == "refuse":
-            raise TablesExist(self.update.slave.name, existing)
+            raise Terminal(
+                f"Slave {self.update.slave.name} already has {', '.join(map(str, existing))}, and its configuration "
+                "says existing_tables: refuse. Nothing was changed. Drop these tables, or say empty or keep.",
+                code="tables-exist",
+            )
         target = self._of_slave.load_target
         problems = list(self._invalid)
         uncreatable, of_types = self._uncreatable()

@@ -66,21 +66,11 @@ class PartUnderWay(ForbiddenMove):
         )
 
 
-class SlaveIncomplete(Terminal):
-    """Indexes and constraints can be made only when the slave has all of its rows."""
-
-    def __init__(self, update: Update, state: SlaveState):
-        super().__init__(
-            f"{update}: the slave is {state}; its indexes and constraints can be made when it is NORMAL. "
-            "Wait until the apply got there, then run this step again."
-        )
-
-
-class MasterChanging(Transient):
+def master_changing(update: Update, tables: list[TableName]) -> Transient:
     """Definitions of the master changed in each try to prepare the update."""
-
-    def __init__(self, update: Update, tables: list[TableName]):
-        super().__init__(f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.")
+    return Transient(
+        f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.", code="master-changing"
+    )
 
 
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
@@ -119,7 +109,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
 def create_tables(update: Update) -> list[TableName]:
     """Makes the slave's tables, or empties them, or keeps them, by policy. Returns those that were made.
 
-    Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded` when the update was cancelled. Does
+    Raises `TablesDiffer`, `tables-exist` before anything is changed, `LoadEnded` when the update was cancelled. Does
     nothing when the load has begun.
     """
     with on_slave(update) as slave:
@@ -140,7 +130,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
     `sluice.load.transfer.multi_slave_export`).
 
     Every replicated table must have its triggers before. Returns the number of tables.
-    Raises `NotCaptured`, `LoadEnded`, `MasterChanging`, and as `create_tables`.
+    Raises `changes-not-captured`, `LoadEnded`, `master-changing`, and as `create_tables`.
     """
     with on_slave(update) as slave, on_master(update) as master:
         if update.selection.partial:
@@ -166,14 +156,18 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
     """Makes the master's indexes and constraints that the slave lacks, sets sequences and gathers statistics.
 
     The apply runs meanwhile. What the slave cannot have (because a function is missing, say) is left out, logged, and
-    listed in the result's `left_out`. Raises `SlaveIncomplete`, and `Transient` for outages.
+    listed in the result's `left_out`. Raises `slave-incomplete`, and `Transient` for outages.
     """
     with on_slave(update) as slave, on_master(update) as master:
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id:
             raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
-            raise SlaveIncomplete(update, owner.state)
+            raise Terminal(
+                f"{update}: the slave is {owner.state}; its indexes and constraints can be made when it is NORMAL. "
+                "Wait until the apply got there, then run this step again.",
+                code="slave-incomplete",
+            )
         states = CheckpointStore.of(update, slave).configured().tables
         if update.selection.partial:
             part_steps.expect_loaded(update, states)
@@ -325,7 +319,7 @@ def in_one_snapshot(update: Update, slave: Session) -> bool:
 
 
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
-    """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
+    """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `tables-exist`."""
     if update.selection.partial:
         made = part_steps.make_tables(update, master, slave)
         log.info("%s: %s made", update, counted(len(made), "table"))
@@ -398,7 +392,7 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
 
 
 def _plan_whole(update: Update, master: Session, slave: Session, for_another: bool) -> int:
-    """Plans all tables. Returns how many; 0 where that was done before. Raises `MasterChanging`."""
+    """Plans all tables. Returns how many; 0 where that was done before. Raises `master-changing`."""
     queue = update.queue(master)
     for _ in range(PLAN_TRIES):
         # First the captured tables: others may change before the start position without any trace.
@@ -434,7 +428,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
             return len(preparation.tables)
         log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
         prepare(update, master, slave)
-    raise MasterChanging(update, unfit)
+    raise master_changing(update, unfit)
 
 
 def _continues(update: Update, slave: Session) -> bool:

@@ -59,7 +59,7 @@ class Update(Pair):
     def named(cls, pair: Pair, update_id: str, selection: Selection | None = None) -> "Update":
         """The update of that name, its options as `selection` has them and else as configured.
 
-        Raises `NamesChanged`.
+        Raises `names-differ`.
         """
         replication, master = pair.replication, pair.place_of_rows()
         if selection is not None and selection.read is not None:

@@ -28,29 +28,31 @@ class AirflowConnection(Protocol):
     def password(self) -> str | None: ...
 
 
-class ConnectionUnusable(Terminal):
+def connection_unusable(conn_id: str, reason: str) -> Terminal:
     """The connection `conn_id` does not fit the configuration."""
-
-    def __init__(self, conn_id: str, reason: str):
-        super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")
+    return Terminal(
+        f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.", code="connection-unusable"
+    )
 
 
 def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
-    """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`."""
+    """An Airflow connection with its extras as `ConnectionInfo`. Raises `connection-unusable`."""
     if connection.conn_type not in (vendor, GENERIC):
-        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r} or {GENERIC!r}.")
+        raise connection_unusable(
+            conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r} or {GENERIC!r}."
+        )
     own = [name for name in VENDORS[vendor].databases if extra.get(name)]
     if len(own) > 1:
-        raise ConnectionUnusable(conn_id, f"has {' and '.join(own)}: leave one of them out.")
+        raise connection_unusable(conn_id, f"has {' and '.join(own)}: leave one of them out.")
     host, login = connection.host, connection.login
     database = str(extra[own[0]]) if own else connection.schema
     if not host or not login or not database:
         lacking = next(name for name, value in (("host", host), ("login", login), ("database", database)) if not value)
-        raise ConnectionUnusable(conn_id, f"has no {lacking}.")
+        raise connection_unusable(conn_id, f"has no {lacking}.")
     # The other extras are for Airflow's own hooks.
     known = known_options(vendor)
     options = {name: str(value) for name, value in extra.items() if name in known and value not in ("", None)}
     if fault := option_fault(options, vendor):
-        raise ConnectionUnusable(conn_id, fault)
+        raise connection_unusable(conn_id, fault)
     port = connection.port or VENDORS[vendor].port
     return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options, conn_id)

@@ -72,14 +72,12 @@ class Decision(StrEnum):
     APPLY = "apply"
 
 
-class BlocksDamaged(Terminal):
+def blocks_damaged(table: TableName, reason: str) -> Terminal:
     """The blocks of `table` leave a gap or overlap."""
-
-    def __init__(self, table: TableName, reason: str):
-        super().__init__(
-            f"The restart table is damaged: blocks of {table} {reason}. "
-            "Cancel the initial update, then start a new one."
-        )
+    return Terminal(
+        f"The restart table is damaged: blocks of {table} {reason}. Cancel the initial update, then start a new one.",
+        code="blocks-damaged",
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def decide(block: Block, xid: int, repl_key: int) -> Decision:
         if block.state is BlockState.PLANNED:
             return Decision.DROP
         if block.state is not BlockState.BEGUN:
-            raise BlocksDamaged(block.table, f"hold number {block.number}, which is {block.state} without a marker")
+            raise blocks_damaged(block.table, f"hold number {block.number}, which is {block.state} without a marker")
         return Decision.WAIT
     if block.marker.covers(xid, repl_key):
         return Decision.DROP
@@ -150,14 +148,14 @@ class TableBlocks:
     @classmethod
     def joined(cls, table: TableName, blocks: Iterable[Block]) -> "TableBlocks":
         """Orders blocks by matching the end of each with the start of the next. No keys are compared, since only the
-        master knows their order. Raises `BlocksDamaged`."""
+        master knows their order. Raises `blocks-damaged`."""
         by_start: dict[Key | None, Block] = {}
         count = 0
         for block in blocks:
             by_start[block.lo] = block
             count += 1
         if len(by_start) != count:
-            raise BlocksDamaged(table, "overlap")
+            raise blocks_damaged(table, "overlap")
         chain: list[Block] = []
         start: Key | None = None
         while (block_at := by_start.pop(start, None)) is not None:
@@ -166,7 +164,7 @@ class TableBlocks:
             if start is None:
                 break
         if by_start or not chain or chain[-1].hi is not None:
-            raise BlocksDamaged(table, "leave a gap")
+            raise blocks_damaged(table, "leave a gap")
         return cls(table, tuple(chain))
 
     @property
@@ -236,7 +234,7 @@ class BlockMap:
 
     @classmethod
     def of(cls, blocks: Iterable[Block]) -> "BlockMap":
-        """Raises `BlocksDamaged`."""
+        """Raises `blocks-damaged`."""
         by_table: dict[TableName, list[Block]] = {}
         for block in blocks:
             by_table.setdefault(block.table, []).append(block)

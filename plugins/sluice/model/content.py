@@ -38,18 +38,17 @@ _COLUMN = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class MalformedContent(Terminal):
+def malformed_content(content: str, at: int, reason: str = "is no column") -> Terminal:
     """A CONTENT or OLDCONTENT that Sluice's triggers did not write; `content` is its text."""
-
-    def __init__(self, content: str, at: int, reason: str = "is no column"):
-        super().__init__(
-            f"The content of a change cannot be read: at character {at}, {content[at : at + 60]!r} {reason}. "
-            "Something else wrote to ITEMS; remove or mend that row, or start an initial update."
-        )
+    return Terminal(
+        f"The content of a change cannot be read: at character {at}, {content[at : at + 60]!r} {reason}. "
+        "Something else wrote to ITEMS; remove or mend that row, or start an initial update.",
+        code="malformed-content",
+    )
 
 
 def parse(content: str) -> Row:
-    """The columns of a CONTENT in their order. Raises `MalformedContent`."""
+    """The columns of a CONTENT in their order. Raises `malformed-content`."""
     row: Row = []
     for match in _columns(content):
         name, form = match[1], match.lastgroup
@@ -71,14 +70,14 @@ def _columns(content: str) -> Iterator[re.Match[str]]:
         yield match
         at = match.end()
     if at < len(content):
-        raise MalformedContent(content, at)
+        raise malformed_content(content, at)
 
 
 def _decoded(match: re.Match[str], content: str) -> str:
     try:
         return decode(match["base64"])
     except ValueError:
-        raise MalformedContent(content, match.start(), "is no base64 of UTF-8 text") from None
+        raise malformed_content(content, match.start(), "is no base64 of UTF-8 text") from None
 
 
 def decode(text: str) -> str:
@@ -102,13 +101,13 @@ def format_partial(row: Mapping[str, str | None], names: Iterable[str]) -> str:
 
 
 def is_partial(content: str) -> bool:
-    """Whether it has unchanged columns. Raises `MalformedContent`."""
+    """Whether it has unchanged columns. Raises `malformed-content`."""
     # A value in CDATA may look like one.
     return UNCHANGED in content and any(match["unchanged"] is not None for match in _columns(content))
 
 
 def complete(content: str, values: Mapping[str, str | None]) -> str:
-    """The same, with the values of its unchanged columns. Raises `MalformedContent`."""
+    """The same, with the values of its unchanged columns. Raises `malformed-content`."""
     parts: list[str] = []
     for match in _columns(content):
         name = unescape(match[1])

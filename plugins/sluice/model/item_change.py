@@ -9,7 +9,7 @@ from sluice.model.names import TableName
 
 
 def of(item: Mapping[str, Any], key: Sequence[str]) -> RowChange:
-    """From a row of `sluice.database.items`. Raises `MalformedContent`, `KeyError` for a missing key column."""
+    """From a row of `sluice.database.items`. Raises `malformed-content`, `KeyError` for a missing key column."""
     action = Action(item["action"])
     new, old = item["content"], item["oldcontent"]
     row = dict(content.parse(new)) if new is not None and action is not Action.DELETE else {}

@@ -38,11 +38,11 @@ class Position(Protocol):
         ...
 
     def covers_all_of(self, other: "Position") -> bool:
-        """Whether it covers every transaction that `other` covers. Raises `OtherSource`."""
+        """Whether it covers every transaction that `other` covers. Raises `other-source`."""
         ...
 
     def floor(self, target: "Position") -> int:
-        """A REPL_KEY below that of every change in the window `(self, target]`. Raises `OtherSource`."""
+        """A REPL_KEY below that of every change in the window `(self, target]`. Raises `other-source`."""
         ...
 
     def resting(self, since: "Position") -> "Position":
@@ -85,11 +85,10 @@ class Moment:
     scn: int
 
 
-class OtherSource(Terminal):
+def other_source(position: Position, wanted: str) -> Terminal:
     """Two positions of different sources of changes were compared."""
-
-    def __init__(self, position: Position, wanted: str):
-        super().__init__(
-            f"The position {position} was taken from another source of changes than {wanted}, so it does not say where "
-            "to go on. Put the former capture back into the configuration, or start the slave anew with this one."
-        )
+    return Terminal(
+        f"The position {position} was taken from another source of changes than {wanted}, so it does not say where "
+        "to go on. Put the former capture back into the configuration, or start the slave anew with this one.",
+        code="other-source",
+    )

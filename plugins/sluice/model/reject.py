@@ -101,23 +101,23 @@ class Reject:
 
     @cached_property
     def after(self) -> dict[str, str | None]:
-        """The row after the change; empty without one. Raises `MalformedContent`."""
+        """The row after the change; empty without one. Raises `malformed-content`."""
         return dict(content.parse(self.content or ""))
 
     @cached_property
     def before(self) -> dict[str, str | None]:
-        """The row before the change, or its known values; empty without one. Raises `MalformedContent`."""
+        """The row before the change, or its known values; empty without one. Raises `malformed-content`."""
         old = dict(content.parse(self.oldcontent or ""))
         return {**self.after, **old} if old else {}
 
     @cached_property
     def on_slave(self) -> dict[str, str | None]:
-        """The row that the slave had; empty without one. Raises `MalformedContent`."""
+        """The row that the slave had; empty without one. Raises `malformed-content`."""
         return dict(content.parse(self.held or ""))
 
     @property
     def change(self) -> RowChange:
-        """The change to apply; only a change of a row can be applied. Raises `MalformedContent`."""
+        """The change to apply; only a change of a row can be applied. Raises `malformed-content`."""
         item = {
             "repl_key": self.repl_key,
             "schema": self.table.schema,

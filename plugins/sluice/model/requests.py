@@ -12,11 +12,11 @@ from sluice.model.reject import Row
 T = TypeVar("T")
 
 
-class RequestUnknown(Transient):
+def unknown_request(what: str) -> Transient:
     """A request or answer of another release, which cannot be read."""
-
-    def __init__(self, what: str):
-        super().__init__(f"{what}. Where the apply still runs as before an upgrade, clear its task apply.")
+    return Transient(
+        f"{what}. Where the apply still runs as before an upgrade, clear its task apply.", code="unknown-request"
+    )
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,12 @@ def request_text(request: Request) -> str:
 
 
 def parse_request(text: str) -> Request:
-    """Raises `RequestUnknown`."""
+    """Raises `unknown-request`."""
     try:
         request = json.loads(text)
         return KINDS[request["kind"]].read(request["values"])
     except (KeyError, TypeError, ValueError) as error:
-        raise RequestUnknown(f"The apply does not understand a request: {error!r}") from error
+        raise unknown_request(f"The apply does not understand a request: {error!r}") from error
 
 
 def answer_text(answer: Answer) -> str:
@@ -140,9 +140,9 @@ def answer_text(answer: Answer) -> str:
 
 
 def parse_answer(text: str, read: Callable[[Mapping[str, object]], T]) -> T | Refused:
-    """The answer to a request; `read` reads it unless it is a refusal. Raises `RequestUnknown`."""
+    """The answer to a request; `read` reads it unless it is a refusal. Raises `unknown-request`."""
     try:
         values = json.loads(text)
         return Refused(str(values["refused"])) if "refused" in values else read(values)
     except (KeyError, TypeError, ValueError) as error:
-        raise RequestUnknown(f"The apply's answer is not understood: {error!r}") from error
+        raise unknown_request(f"The apply's answer is not understood: {error!r}") from error

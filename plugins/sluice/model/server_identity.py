@@ -15,25 +15,12 @@ _PAGE, _HEADERS = 8192, (24, 40)
 the next page's header, another one the place before it."""
 
 
-class MasterReplaced(DataLost):
+def master_replaced(former: "Origin", now: "Origin", reason: str) -> DataLost:
     """The master is another server, or a copy of it that lacks commits which were seen."""
-
-    def __init__(self, former: "Origin", now: "Origin", reason: str):
-        super().__init__(
-            f"The master at {now} does not continue the one at {former}: {reason}. "
-            "Start an initial update of this slave."
-        )
-
-
-class FailOverUnproven(Terminal):
-    """The master was promoted, and it is unknown whether commits were lost."""
-
-    def __init__(self, former: "Origin", now: "Origin"):
-        super().__init__(
-            f"The master failed over, from {former} to {now}, and this account cannot see whether commits were lost. "
-            "GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO it on the master, so "
-            f"that it can read the timeline's history, and {RESTART_APPLY}; or start the DAG initial_update."
-        )
+    return DataLost(
+        f"The master at {now} does not continue the one at {former}: {reason}. Start an initial update of this slave.",
+        code="master-replaced",
+    )
 
 
 @dataclass(frozen=True)
@@ -68,18 +55,18 @@ def switches(history: str) -> dict[int, int]:
 
 
 def same_server(former: Origin, now: Origin) -> bool:
-    """Whether nothing has to be proved. Raises `MasterReplaced` if nothing could prove it."""
+    """Whether nothing has to be proved. Raises `master-replaced` if nothing could prove it."""
     if former.system != now.system:
-        raise MasterReplaced(former, now, "it is another database cluster")
+        raise master_replaced(former, now, "it is another database cluster")
     if now.timeline < former.timeline:
-        raise MasterReplaced(former, now, "it is an older copy, of before a fail-over")
+        raise master_replaced(former, now, "it is an older copy, of before a fail-over")
     if now.timeline == former.timeline and now.lsn < _bare(former.lsn):
-        raise MasterReplaced(former, now, "its log ends earlier, as after a restore of its files")
+        raise master_replaced(former, now, "its log ends earlier, as after a restore of its files")
     return now.timeline == former.timeline
 
 
 def prove(former: Origin, now: Origin, left: Mapping[int, int] | None, replayed: int | None) -> None:
-    """Tests a promoted server. Raises `MasterReplaced`, `FailOverUnproven`.
+    """Tests a promoted server. Raises `master-replaced`, `failover-unproven`.
 
     `left`: `switches` of the present timeline; None: unknown. `replayed`: the place up to which the server followed
     another one before its promotion; None if it was restarted since.
@@ -87,13 +74,20 @@ def prove(former: Origin, now: Origin, left: Mapping[int, int] | None, replayed:
     reached = replayed if now.timeline == former.timeline + 1 else None
     if left is not None:
         if former.timeline not in left:
-            raise MasterReplaced(former, now, "its timeline does not descend from that one")
+            raise master_replaced(former, now, "its timeline does not descend from that one")
         reached = left[former.timeline]
     if reached is None:
-        raise FailOverUnproven(former, now)
+        raise Terminal(
+            f"The master failed over, from {former} to {now}, and this account cannot see whether commits were lost. "
+            "GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO it on the master, so "
+            f"that it can read the timeline's history, and {RESTART_APPLY}; or start the DAG initial_update.",
+            code="failover-unproven",
+        )
     if reached < _bare(former.lsn):
         lost = former.lsn - reached
-        raise MasterReplaced(former, now, f"it was promoted {lost} bytes of the log short, and what these held is lost")
+        raise master_replaced(
+            former, now, f"it was promoted {lost} bytes of the log short, and what these held is lost"
+        )
 
 
 def _bare(lsn: int) -> int:

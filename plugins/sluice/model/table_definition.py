@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from sluice.model.content import MalformedContent, escape, unescape
+from sluice.model.content import escape, malformed_content, unescape
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 
@@ -148,19 +148,19 @@ class Bound:
 
 
 def parse_bound(text: str) -> Bound:
-    """The content of a DELETE WHERE (include/sql/postgres/partitions.sql). Raises `MalformedContent`."""
+    """The content of a DELETE WHERE (include/sql/postgres/partitions.sql). Raises `malformed-content`."""
     match = _BOUND.fullmatch(text)
     if match is None:
-        raise MalformedContent(text, 0, "is no bound of a partition")
+        raise malformed_content(text, 0, "is no bound of a partition")
     hashes = tuple((int(number), unescape(key)) for number, key in _HASH.findall(match[1]))
     return Bound(unescape(match[2]), hashes)
 
 
 def parse(text: str) -> TableDefinition:
-    """Raises `MalformedContent`."""
+    """Raises `malformed-content`."""
     head = _DESC.match(text)
     if head is None or not text.endswith("</desc>"):
-        raise MalformedContent(text, 0, "is no definition of a table")
+        raise malformed_content(text, 0, "is no definition of a table")
     names = _attributes(head[1])
     columns: list[Column] = []
     missing: dict[str, str] = {}
@@ -186,7 +186,7 @@ def parse(text: str) -> TableDefinition:
             continue
         match = _COLUMN.match(text, at)
         if match is None:
-            raise MalformedContent(text, at, "is no definition of a column")
+            raise malformed_content(text, at, "is no definition of a column")
         name, attributes = unescape(match[2]), _attributes(match[1])
         if "missing" in attributes:
             missing[name] = attributes["missing"]

@@ -30,28 +30,18 @@ class Api(Protocol):
         ...
 
 
-class NothingRuns(Terminal):
-    """There is no run to act upon."""
-
-
-class DagPaused(Terminal):
-    """The DAG is paused: Airflow would queue a run and not start it."""
-
-    def __init__(self, dag: str):
-        super().__init__(
+def require_unpaused(api: Api, dag: str) -> None:
+    """Raises `dag-paused`."""
+    if api.get(f"dags/{dag}")["is_paused"]:
+        raise Terminal(
             f"Nothing was done: the DAG {dag} is paused in Airflow, so no run of it goes on. Unpause it (Dags, {dag}, "
-            "the switch beside its name), then do this again."
+            "the switch beside its name), then do this again.",
+            code="dag-paused",
         )
 
 
-def require_unpaused(api: Api, dag: str) -> None:
-    """Raises `DagPaused`."""
-    if api.get(f"dags/{dag}")["is_paused"]:
-        raise DagPaused(dag)
-
-
 def start(api: Api, dag: str, conf: Mapping[str, object], why: str) -> str:
-    """Starts a run of a DAG; returns its id. `why`: its note, also in Airflow's audit log. Raises `DagPaused`."""
+    """Starts a run of a DAG; returns its id. `why`: its note, also in Airflow's audit log. Raises `dag-paused`."""
     require_unpaused(api, dag)
     body = {"logical_date": None, "conf": dict(conf), "note": why or None}
     return str(api.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])

@@ -34,18 +34,11 @@ class NotOffered(Terminal):
     """This replication has no queries."""
 
 
-class QueryRefused(Terminal):
-    """The master does not answer the query, so no slave gets it."""
-
-    def __init__(self, reason: str):
-        super().__init__(f"The master does not answer the query, and it was taken back: {reason}")
-
-
 def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
     """Queues the query; returns its number once the master has answered it.
 
     Waits for writers of the replicated tables, and blocks them for some milliseconds. Raises `NotOffered`,
-    `QueryRefused`, `UnknownSlave`, and `Transient` for outages.
+    `broadcast-refused`, `UnknownSlave`, and `Transient` for outages.
     """
     _require(replication)
     wanted = query.statement.strip().rstrip(";").rstrip()
@@ -69,7 +62,9 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
         id_, answer = lock_waits.until_unlocked(queue)
         if answer.error:
             broadcasts.withdraw(id_)
-            raise QueryRefused(answer.error)
+            raise Terminal(
+                f"The master does not answer the query, and it was taken back: {answer.error}", code="broadcast-refused"
+            )
         broadcasts.answer(id_, "", answer)
     log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, query.person, ", ".join(names), wanted)
     return id_
@@ -101,7 +96,9 @@ def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcas
     """The query `id_` with the answers so far. Raises `Terminal` if it does not exist."""
     broadcasts = _read(replication, master, id_, 1)
     if not broadcasts:
-        raise Terminal(f"{replication.prefix}: no query has the number {id_}, or it is older than 90 days.")
+        raise Terminal(
+            f"{replication.prefix}: no query has the number {id_}, or it is older than 90 days.", code="unknown-query"
+        )
     return broadcasts[0]
 
 

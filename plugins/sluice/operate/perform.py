@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from sluice.errors import Terminal
 from sluice.operate import api
 from sluice.operate.actions import Order, conf_of
-from sluice.operate.api import Api, NothingRuns, Question, asked, is_for, require_unpaused, run_path, runs, start
+from sluice.operate.api import Api, Question, asked, is_for, require_unpaused, run_path, runs, start
 from sluice.operate.open_runs import FAILED, PUT_ASIDE
 
 APPLY_TASK = "apply"
@@ -31,7 +32,7 @@ class Waiting:
 
 
 def perform(to: Api, order: Order) -> Done:
-    """Performs the action. Raises `Incomplete`, `NothingRuns`, `DagPaused`, and errors of the API."""
+    """Performs the action. Raises `Incomplete`, `nothing-runs`, `dag-paused`, and errors of the API."""
     return _SPECIAL.get(order.action.name, _start)(to, order)
 
 
@@ -44,7 +45,10 @@ def _start(to: Api, order: Order) -> Done:
 def _cancel(to: Api, order: Order) -> Done:
     cancelled = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
     if not cancelled:
-        raise NothingRuns(f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.")
+        raise Terminal(
+            f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.",
+            code="nothing-runs",
+        )
     for run in cancelled:
         # The person knows: only what the slave is now is shown.
         note = f"{order.why} ({PUT_ASIDE}a person: cancelled)"
@@ -67,9 +71,10 @@ def _approve(to: Api, order: Order) -> Done:
     chosen = order.values["question"]
     one = next((each for each in waiting(to, order.prefix, order.slave) if each.question.id == chosen), None)
     if one is None:
-        raise NothingRuns(
+        raise Terminal(
             f"The question {chosen} about {order.prefix} → {order.slave} waits no more: somebody has answered it, or "
-            "its run has ended. Look what waits now; nothing was done."
+            "its run has ended. Look what waits now; nothing was done.",
+            code="nothing-runs",
         )
     require_unpaused(to, one.dag)
     if order.why:
@@ -83,7 +88,9 @@ def _put_aside(to: Api, order: Order) -> Done:
     dag, run = order.values["dag"], order.values["run"]
     one = to.get(run_path(dag, run))
     if one["state"] != FAILED:
-        raise NothingRuns(f"The run {run} of {dag} is {one['state']}: only one that failed can be put aside.")
+        raise Terminal(
+            f"The run {run} of {dag} is {one['state']}: only one that failed can be put aside.", code="nothing-runs"
+        )
     note = f"{str(one.get('note') or '')[:400]} ({PUT_ASIDE}a person: {order.why})"
     to.call("PATCH", run_path(dag, run), {"note": note.strip()[:900]})
     return Done("Put aside", ((dag, run),), awaited=False)

@@ -24,18 +24,12 @@ TAIL = """\
 SLAVES = re.compile(r"^slaves:[ \t]*(#.*)?\n((?:[ \t]+.*\n|[ \t]*\n|[ \t]*#.*\n)*)", re.MULTILINE)
 
 
-class SlavesNotFound(Terminal):
+def slave_lines_missing(file: object, remedy: str) -> Terminal:
     """The file has another form than `add` writes."""
-
-    def __init__(self, file: object, remedy: str):
-        super().__init__(
-            f"{file}: its slaves are not one a line below a line 'slaves:', so that no program should change it. "
-            f"{remedy}"
-        )
-
-
-class FileTaken(Terminal):
-    """A file of the name holds another replication, or another file holds this one."""
+    return Terminal(
+        f"{file}: its slaves are not one a line below a line 'slaves:', so that no program should change it. {remedy}",
+        code="slave-lines-missing",
+    )
 
 
 Entry = Mapping[str, str]
@@ -56,7 +50,7 @@ def named(name: str, folder: Path) -> tuple[Prefix, Path]:
 
 
 def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
-    """The replication in its file; None if there is none. Raises `ConfigError`, `FileTaken`."""
+    """The replication in its file; None if there is none. Raises `ConfigError`, `file-in-use`."""
     if not folder.is_dir():
         return None
     survey = config.survey(folder)
@@ -64,12 +58,15 @@ def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
         raise config.ConfigError(survey.broken[prefix.name])
     for one in survey.replications:
         if one.prefix == prefix and one.source.name != file.name:
-            raise FileTaken(f"{prefix} is configured in {one.source}. Change it there, or choose another name.")
+            raise Terminal(
+                f"{prefix} is configured in {one.source}. Change it there, or choose another name.", code="file-in-use"
+            )
         if one.prefix == prefix:
             return one
     if file.exists():
-        raise FileTaken(
-            f"{file} is there already, and holds no replication {prefix}. Rename it, or choose another name."
+        raise Terminal(
+            f"{file} is there already, and holds no replication {prefix}. Rename it, or choose another name.",
+            code="file-in-use",
         )
     return None
 
@@ -84,7 +81,7 @@ def drafted(
     creators: Sequence[str] = (),
 ) -> tuple[Replication, str]:
     """The new replication, or the existing one with more slaves, and the text of its file. Raises `ConfigError`,
-    `SlavesNotFound`."""
+    `slave-lines-missing`."""
     if existing_one is not None:
         text = with_slaves(file, file.read_text(encoding="utf-8"), slaves)
     else:
@@ -122,25 +119,25 @@ def written(prefix: str, master: Entry, slaves: Entries, tables: Sequence[str], 
 
 
 def with_slaves(file: object, text: str, slaves: Entries) -> str:
-    """The text with more slaves. Raises `SlavesNotFound`."""
+    """The text with more slaves. Raises `slave-lines-missing`."""
     added = "".join(_slave(name, entry) + "\n" for name, entry in slaves.items())
     whole = text if text.endswith("\n") else text + "\n"
     matched = SLAVES.search(whole)
     if matched is None or not matched.group(2).strip():
-        raise SlavesNotFound(file, f"Add {added.strip()!r} by hand, then start again.")
+        raise slave_lines_missing(file, f"Add {added.strip()!r} by hand, then start again.")
     kept = matched.group(2).rstrip() + "\n"
     end = matched.start(2) + len(kept)
     return whole[: matched.start(2)] + kept + added + whole[end:]
 
 
 def without_slave(file: object, text: str, name: str) -> str:
-    """The text without a slave. Raises `SlavesNotFound`."""
+    """The text without a slave. Raises `slave-lines-missing`."""
     matched = SLAVES.search(text)
     lines = matched.group(2).splitlines(keepends=True) if matched else []
     keys = [re.match(r"^([ \t]+)(?:\"([^\"]*)\"|'([^']*)'|([^\s:#]+))[ \t]*:", line) for line in lines]
     wanted = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
     if matched is None or len(wanted) != 1:
-        raise SlavesNotFound(file, f"Take the slave {name} out by hand.")
+        raise slave_lines_missing(file, f"Take the slave {name} out by hand.")
     first = keys[wanted[0]]
     assert first is not None
     end = wanted[0] + 1

@@ -37,7 +37,7 @@ def of_redis(address: str) -> list[Lack]:
     """Commands that Redis refuses, as errors; warnings if it is reached in clear over a network, accepts clients
     without a password, or may lose what is written.
 
-    Raises `StoreNotConfigured`, `StoreUnreachable`.
+    Raises `redis-not-configured`, `StoreUnreachable`.
     """
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()

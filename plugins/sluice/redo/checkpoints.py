@@ -24,14 +24,13 @@ _REFERS = "schema-ref-scn"
 Values = dict[str, Any]
 
 
-class NoSchemaCheckpoint(Terminal):
+def no_schema_checkpoint(file: Path, reason: str) -> Terminal:
     """There is no schema checkpoint with the master's tables."""
-
-    def __init__(self, file: Path, reason: str):
-        super().__init__(
-            f"{file}: {reason}. Make a schema checkpoint with OpenLogReplicator's gencfg.sql on the master, put it "
-            "there, and name it under redo.schema (docs/redo.md)."
-        )
+    return Terminal(
+        f"{file}: {reason}. Make a schema checkpoint with OpenLogReplicator's gencfg.sql on the master, put it "
+        "there, and name it under redo.schema (docs/redo.md).",
+        code="no-schema-checkpoint",
+    )
 
 
 def position_file(name: str) -> str:
@@ -43,16 +42,16 @@ def reader_file(name: str, scn: int) -> str:
 
 
 def read_seed(file: Path) -> Values:
-    """The schema checkpoint with which capture begins. Raises `NoSchemaCheckpoint`."""
+    """The schema checkpoint with which capture begins. Raises `no-schema-checkpoint`."""
     try:
         values = json.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise NoSchemaCheckpoint(file, f"cannot be read: {error.strerror}") from None
+        raise no_schema_checkpoint(file, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise NoSchemaCheckpoint(file, f"is no JSON: {error}") from None
+        raise no_schema_checkpoint(file, f"is no JSON: {error}") from None
     for key, kind in (("database", str), ("scn", int), ("resetlogs", int), ("context", str), ("users", list)):
         if not isinstance(values, dict) or not isinstance(values.get(key), kind):
-            raise NoSchemaCheckpoint(file, f"has no {key}: it is no schema checkpoint of OpenLogReplicator 1.9.0")
+            raise no_schema_checkpoint(file, f"has no {key}: it is no schema checkpoint of OpenLogReplicator 1.9.0")
     return {**values, "db-recovery-file-dest": ARCHIVE_DESTINATION, "log-archive-format": ARCHIVE_FORMAT}
 
 

@@ -36,16 +36,6 @@ IDLE_SECONDS = 5.0
 """After so many seconds of silence, a program has sent everything that it could read."""
 
 
-class ConfigurationRefused(Terminal):
-    """OpenLogReplicator would refuse the generated configuration."""
-
-    def __init__(self, thread: str, mistakes: list[str]):
-        super().__init__(
-            f"Thread {thread}: OpenLogReplicator {program_configuration.VERSION} would refuse its configuration: "
-            f"{'; '.join(mistakes)}. Correct the section redo of the replication."
-        )
-
-
 def pause(deaths: int) -> float:
     """The pause in seconds before a program is restarted that ended early so many times in a row."""
     return 0.0 if deaths == 0 else min(LONGEST_PAUSE_SECONDS, 0.5 * 2.0 ** min(deaths - 1, 10))
@@ -107,12 +97,16 @@ class Keeper:
         self._receiving = threading.Thread(target=self._receive, name=f"receive {thread}", daemon=True)
 
     def start(self) -> None:
-        """Takes over the thread. Raises `ConfigurationRefused`, `StoreUnreachable`."""
+        """Takes over the thread. Raises `redo-configuration-refused`, `StoreUnreachable`."""
         for folder in (self.thread.state, self.thread.swap, self.thread.logs, self.thread.spool):
             folder.mkdir(parents=True, exist_ok=True)
         values = program_configuration.configuration(self.thread, self.seed, self.options)
         if wrong := list(program_configuration.mistakes(values)):
-            raise ConfigurationRefused(str(self.thread), wrong)
+            raise Terminal(
+                f"Thread {self.thread!s}: OpenLogReplicator {program_configuration.VERSION} would refuse its "
+                f"configuration: {'; '.join(wrong)}. Correct the section redo of the replication.",
+                code="redo-configuration-refused",
+            )
         checkpoints.write(self.thread.work, self.thread.configuration.name, values)
         self._give_up_lost()
         self._publish_tables()

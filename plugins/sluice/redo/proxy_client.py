@@ -34,13 +34,6 @@ class NotPacked(ValueError):
     """The bytes do not come from `proxy.pack`."""
 
 
-class ProxyUnreachable(Transient):
-    """The proxy does not answer, or answers wrongly."""
-
-    def __init__(self, address: str, reason: str):
-        super().__init__(f"The redo proxy at {address} does not answer: {reason}.")
-
-
 class ProxyRefuses(Terminal):
     """The proxy refuses the request."""
 
@@ -75,7 +68,7 @@ class ProxyClient:
         self._own = threading.local()
 
     def size(self, path: str) -> int:
-        """Raises `ProxyUnreachable`, `ProxyRefuses`, like the other methods."""
+        """Raises `proxy-unreachable`, `ProxyRefuses`, like the other methods."""
         return int(json.loads(self._get("attr", path))["size"])
 
     def files(self, folder: str) -> list[Entry]:
@@ -108,7 +101,9 @@ class ProxyClient:
                 _log.debug("%s: %s %s from %d: %s", self.address, kind, path, offset, error)
                 self._own.connection = None
                 if not left:
-                    raise ProxyUnreachable(self.address, str(error)) from error
+                    raise Transient(
+                        f"The redo proxy at {self.address} does not answer: {error!s}.", code="proxy-unreachable"
+                    ) from error
                 time.sleep(self._limits.pause_seconds)
         raise AssertionError
 

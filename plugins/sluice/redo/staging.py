@@ -10,25 +10,21 @@ from sluice.redo.proxy_client import Limits, ProxyClient
 from sluice.redo.stager import Archive, Stager
 
 
-class TokenRefused(Terminal):
-    """A file has no token, or others can read it."""
-
-
 def read_token(file: str) -> str:
-    """Raises `TokenRefused`."""
+    """Raises `token-refused`."""
     try:
         return proxy.read_token(file)
     except proxy.CannotServe as refused:
-        raise TokenRefused(str(refused)) from None
+        raise Terminal(str(refused), code="token-refused") from None
 
 
 def of_thread(options: RedoOptions, logs: Path, thread: int, resetlogs: int, since: int) -> Stager:
-    """Raises `TokenRefused`, `ProxyRefuses`."""
+    """Raises `token-refused`, `ProxyRefuses`."""
     return Stager(of_all(options), logs, thread, resetlogs, since=since)
 
 
 def of_all(options: RedoOptions) -> Archive:
-    """Raises `TokenRefused`, `ProxyRefuses`."""
+    """Raises `token-refused`, `ProxyRefuses`."""
     return Archive(_client(options), options.archived)
 
 

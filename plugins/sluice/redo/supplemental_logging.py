@@ -19,14 +19,6 @@ _PASSING = 2 | 128
 """Bits of an object's `flags`: temporary; in the recycle bin. Their changes are in no redo, or belong to nobody."""
 
 
-class NotLogged(Terminal):
-    """Changes of tables would come without the key of their rows."""
-
-    def __init__(self, statements: list[str]):
-        super().__init__(explained(statements))
-        self.statements = statements
-
-
 def explained(statements: list[str]) -> str:
     """The statements that a person must run."""
     more = f"\n… and {len(statements) - SHOWN} more" if len(statements) > SHOWN else ""
@@ -39,9 +31,9 @@ def explained(statements: list[str]) -> str:
 
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
-    """Checks the `replicated` tables, by their names on the slaves. Raises `NotLogged`."""
+    """Checks the `replicated` tables, by their names on the slaves. Raises `supplemental-logging-missing`."""
     if statements := list(lacking(seed, replicated, naming)):
-        raise NotLogged(statements)
+        raise Terminal(explained(statements), code="supplemental-logging-missing")
 
 
 def lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:

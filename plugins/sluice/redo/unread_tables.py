@@ -27,13 +27,6 @@ _PARTITIONED, _UNMADE, _COMPRESSED = 1 << 5, 1 << 34, 1 << 2
 """Bits of `property`, of `flags`, and of `flags-stg` for a table without a segment."""
 
 
-class NotRead(Terminal):
-    """Changes of tables would never come, without any message."""
-
-    def __init__(self, tables: list[str]):
-        super().__init__(explained(tables))
-
-
 def explained(tables: list[str]) -> str:
     """What a person must know and do."""
     more = f"; and {len(tables) - SHOWN} more" if len(tables) > SHOWN else ""
@@ -45,9 +38,9 @@ def explained(tables: list[str]) -> str:
 
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
-    """Checks the `replicated` tables, by their names on the slaves. Raises `NotRead`."""
+    """Checks the `replicated` tables, by their names on the slaves. Raises `tables-not-read`."""
     if tables := list(unread(seed, replicated, naming)):
-        raise NotRead(tables)
+        raise Terminal(explained(tables), code="tables-not-read")
 
 
 def unread(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:

@@ -13,10 +13,10 @@ from sluice.model.location import INCOMPLETE, Location, is_file_name, is_folder_
 from sluice.storage.folder import (
     FileGone,
     FileThere,
-    LocationFull,
     LocationUnreachable,
     LocationUnusable,
     digest_of,
+    location_full,
 )
 
 PIECE_BYTES = 256 * 1024
@@ -204,7 +204,7 @@ def _classified(location: Location) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise LocationFull(location, error.strerror or "no room") from error
+            raise location_full(location, error.strerror or "no room") from error
         if error.errno in _WAITS:
             raise LocationUnreachable(location, error.strerror or "it does not answer") from error
         raise LocationUnusable(

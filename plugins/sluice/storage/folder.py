@@ -19,14 +19,13 @@ class LocationUnusable(Terminal):
         super().__init__(f"{location}: {reason}")
 
 
-class LocationFull(Terminal):
+def location_full(location: Location, reason: str) -> Terminal:
     """No space is left."""
-
-    def __init__(self, location: Location, reason: str):
-        super().__init__(
-            f"{location} is full ({reason}). What was written so far is whole, and its folder says that it is "
-            "incomplete. Make room and start a new initial update, or choose another location; remove the folder."
-        )
+    return Terminal(
+        f"{location} is full ({reason}). What was written so far is whole, and its folder says that it is "
+        "incomplete. Make room and start a new initial update, or choose another location; remove the folder.",
+        code="location-full",
+    )
 
 
 class LocationUnreachable(Transient):
@@ -101,7 +100,7 @@ class Place(Protocol):
     location: Location
 
     def probe(self) -> None:
-        """Writes and removes a file. Raises `LocationUnusable`, `LocationFull`."""
+        """Writes and removes a file. Raises `LocationUnusable`, `location-full`."""
 
     def folders(self) -> list[str]:
         """Names of the folders, sorted."""

@@ -53,7 +53,7 @@ class _RowsOfChanges:
 def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
     """Transforms the changes of one table (`sluice.database.items`), which have their old images.
 
-    Raises `RowNotTransformed`, `MalformedContent`.
+    Raises `RowNotTransformed`, `malformed-content`.
     """
     if not items.num_rows:
         return items

@@ -21,20 +21,13 @@ WAIT_SECONDS = 60.0
 LOOK_SECONDS = 0.01
 
 
-class Unanswered(Transient):
-    """No apply answered in time."""
-
-    def __init__(self, pair: Pair, why: str):
-        super().__init__(f"{pair}: the apply did not answer within {WAIT_SECONDS:.0f} s: {why}")
-
-
 @contextmanager
 def ask_apply(
     pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, object]], T]
 ) -> Iterator[T | Refused]:
     """The apply's answer to a request, parsed by `read`. The apply keeps exported snapshots until the block ends.
 
-    Raises `Unanswered`, `RequestUnknown`, `StoreUnreachable`, and errors of connecting.
+    Raises `apply-does-not-answer`, `unknown-request`, `StoreUnreachable`, and errors of connecting.
     """
     requests = Requests(store, pair.prefix, pair.slave.name)
     name = requests.ask(request, WAIT_SECONDS)
@@ -42,7 +35,10 @@ def ask_apply(
         end = time.monotonic() + WAIT_SECONDS
         while (answer := requests.answered(name)) is None:
             if time.monotonic() > end:
-                raise Unanswered(pair, why_silent(pair, store))
+                raise Transient(
+                    f"{pair}: the apply did not answer within {WAIT_SECONDS:.0f} s: {why_silent(pair, store)}",
+                    code="apply-does-not-answer",
+                )
             time.sleep(LOOK_SECONDS)
         yield parse_answer(answer, read)
     finally:

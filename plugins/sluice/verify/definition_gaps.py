@@ -52,7 +52,7 @@ def not_captured(
 ) -> dict[TableName, str]:
     """Tables of the master whose changes are lost, and why. Nothing is lost of one that was dropped there.
 
-    Raises `TablesMissing`, `OwnTable`.
+    Raises `tables-missing`, `own-table`.
     """
     on_master = set(existing)
     uncaptured = {

@@ -75,7 +75,7 @@ def test_a_call_is_cancelled_from_another_thread_and_the_session_lives_on(sessio
         session.cancel()  # before the call has begun there is nothing to cancel
         thread.join(timeout=0.2)
     assert not thread.is_alive() and isinstance(told[0], kinds.Contended)
-    assert told[0].code == "ORA-1013"
+    assert told[0].server_code == "ORA-1013"
     session.ping()
 
 
@@ -83,7 +83,7 @@ def test_a_call_that_takes_too_long_ends_and_the_session_lives_on(session: Drive
     session.limit_statements(1)
     with pytest.raises(kinds.Contended) as told:
         session.call(SLEEP, LONG)
-    assert told.value.code == "DPY-4024"
+    assert told.value.server_code == "DPY-4024"
     session.ping()
 
 
@@ -143,7 +143,7 @@ def test_a_deadlock_is_transient(info: ConnectionInfo, session: DriverSession) -
             thread.start()
             take(session, 2)
             thread.join(timeout=60)
-    assert [type(error) for error in told] == [kinds.Contended] and told[0].code == "ORA-60"
+    assert [type(error) for error in told] == [kinds.Contended] and told[0].server_code == "ORA-60"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from sluice.airflow.steps_housekeeping import check_structure, compare_definitions, keep_definitions, purge_items
 from sluice.airflow.steps_master import check, install_resources, reconcile, show_plan
 from sluice.airflow.task_context import TaskContext
-from sluice.configuration.resolve import TablesMissing
 from sluice.database.capture import TablesUnfit
 from sluice.database.registry import vendor_of
 from sluice.errors import Terminal
@@ -80,7 +79,7 @@ def test_lacks_are_reported_with_the_remedy(master: OracleSession, configured: C
     assert install_resources.body(all_of_it) == "version 1, 7 files run"
     assert install_resources.body(all_of_it) == "version 1, 0 files run"
     fails(TablesUnfit, "column L of type LONG", reconcile.body, configured("HERE.*: {}"))
-    fails(TablesMissing, "has no table", reconcile.body, configured("HERE.X: {}"))
+    fails(Terminal, "has no table", reconcile.body, configured("HERE.X: {}"))
 
 
 def test_tables_join_and_leave_and_housekeeping_handles_them(master: OracleSession, configured: Configure) -> None:

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from sluice import config
-from sluice.apply.apply_loop import NotConfigured
 from sluice.coordination import redis_store
 from sluice.database.recorder import MergeOptions
 from sluice.database.registry import master_of, redo_stream
@@ -34,6 +33,7 @@ from sluice.vendors.stream.redo.redo_stream import COMPLETE_FILE
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, TableResult, resync
+from tests.errors import raises_code
 from tests.oracle.live.master_rig import OracleMasterRig
 from tests.rig.redo_master import RedoMaster
 from tests.rig.rig import Rig
@@ -316,7 +316,7 @@ def test_a_part_is_loaded_again_while_the_rest_goes_on(loaded: Callable[..., Loa
     rig.redo.transactions(15)
     with rig.merging():
         rig.await_that(lambda: list(rig.stream.glob("*.jsonl")))
-        with pytest.raises(NotConfigured), rig.apply():
+        with raises_code("no-checkpoint"), rig.apply():
             rig.await_that(lambda: False)
         update = begin(rig)
     with rig.merging(), rig.apply():

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from sluice.apply import spark_deadline
-from sluice.apply.pair_sessions import ChangesPurged
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
@@ -15,10 +14,10 @@ from sluice.database.conflicts import Drift
 from sluice.executor import ExecutorsFailed, T, ThreadExecutor
 from sluice.model.checkpoint import Fenced
 from sluice.model.event import EventKind
-from sluice.model.server_identity import MasterReplaced
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.queue import PostgresQueue
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 
 TABLES = """
@@ -245,7 +244,7 @@ def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[...,
     with pair.slave.transaction():
         pair.slave.execute("TRUNCATE public.account")
         pair.checkpoints.start_at(before)
-    with pair.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
+    with pair.apply(), raises_code("changes-purged", match="Start an initial update"):
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert "older than it has been" in pair.checkpoint.message
@@ -256,7 +255,7 @@ def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[...,
 def test_a_running_apply_of_a_dropped_slave_skips_no_change(rig: Callable[..., Rig], unseen: str) -> None:
     pair = rig(TABLES)
     running = pair.apply()
-    with running, pytest.raises(ChangesPurged, match="Start an initial update"):
+    with running, raises_code("changes-purged", match="Start an initial update"):
         pair.await_current()
         with pair.master.transaction():
             # The apply reads ITEMS only when all of this is done.
@@ -364,7 +363,7 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
     seen = SnapshotPosition.of(found)
     assert seen.origin is not None
     pair.set_back(replace(seen, origin=replace(seen.origin, system="4711"), run="", marked=None))
-    with pair.apply(), pytest.raises(MasterReplaced, match="another database cluster"):
+    with pair.apply(), raises_code("master-replaced", match="another database cluster"):
         pair.await_that(lambda: False)
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert "Start an initial update" in pair.checkpoint.message

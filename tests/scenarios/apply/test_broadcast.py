@@ -7,11 +7,13 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from sluice.database.broadcasts import Query
+from sluice.errors import Terminal
 from sluice.model.broadcast import AnswerState, Broadcast
 from sluice.operate import broadcast
-from sluice.operate.broadcast import NotOffered, QueryRefused
+from sluice.operate.broadcast import NotOffered
 from sluice.vendors.postgres import queries
 from sluice.vendors.postgres.connection import connect
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 
 TABLES = 'CREATE TABLE public."T; --" (id int PRIMARY KEY, v text); CREATE TABLE public.n (id int)'
@@ -145,7 +147,7 @@ def test_statements_that_write_or_are_no_queries_are_refused_before_any_slave_is
     )
     taken = []
     for statement in REFUSED:
-        with suppress(QueryRefused):
+        with suppress(Terminal):
             ask(pair, statement)
             taken.append(statement)
     assert taken == []
@@ -162,7 +164,7 @@ def test_queries_need_the_configuration_and_hide_masked_columns(rig: Callable[..
     asked = ask(pair, "TABLE public.n")
     found = broadcast.read(pair.replication, pair.master_info, asked).master
     assert found is not None and found.count == 1 and "4711" not in found.text()
-    with pytest.raises(QueryRefused) as refused:
+    with raises_code("broadcast-refused") as refused:
         ask(pair, "SELECT ('x' || id)::int FROM public.n")
     assert "4711" not in str(refused.value)
 

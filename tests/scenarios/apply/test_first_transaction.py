@@ -9,7 +9,7 @@ import pytest
 from sluice.airflow import steps_removal
 from sluice.airflow.task_context import TaskContext
 from sluice.apply import first_transaction
-from sluice.apply.first_transaction import GateOpen, NothingToRemove, Removed
+from sluice.apply.first_transaction import Removed
 from sluice.coordination.events import Events
 from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.gate import ADMIN, ERROR, Gate
@@ -20,6 +20,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.vendors.postgres.source.resources import PostgresCapture
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 
 ODD = TableName("public", 'It\'s "odd" %s')
@@ -71,7 +72,7 @@ def test_its_tables_wait_for_a_load_and_all_others_go_on(rig: Callable[..., Rig]
     assert pair.slave.execute("SELECT v FROM public.good").fetchall() == [("after",)]
     assert pair.slave.execute("SELECT id, v FROM public.bad").fetchall() == [(2, "b")], "left out, what followed too"
     Gate(pair.store, pair.pair.prefix, "dr1").close(ADMIN, "olga", "again")
-    with pytest.raises(NothingToRemove, match="no transaction waits"):
+    with raises_code("no-transaction-to-remove", match="no transaction waits"):
         remove(pair)
 
 
@@ -90,14 +91,14 @@ def test_a_table_that_is_being_loaded_is_not_taken_out(rig: Callable[..., Rig]) 
     Gate(pair.store, pair.pair.prefix, "dr1").close(ADMIN, "olga", "x")
     with pair.slave.transaction():
         pair.checkpoints.put_tables(pair.checkpoint.tables.load([BAD], "{}"))
-    with pytest.raises(NothingToRemove, match=r"public\.bad is being loaded"):
+    with raises_code("no-transaction-to-remove", match=r"public\.bad is being loaded"):
         remove(pair)
 
 
 def test_nothing_is_removed_while_the_gate_is_open(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
-    with pytest.raises(GateOpen):
+    with raises_code("gate-open"):
         remove(pair)
     Gate(pair.store, pair.pair.prefix, "dr1").close(ERROR, "apply", "x")
     assert inconsistent(pair) == set()
@@ -130,16 +131,16 @@ def test_a_prefix_is_uninstalled_twice_and_its_tables_stay(
 ) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
-    with pytest.raises(steps_removal.NotConfirmed):
+    with raises_code("not-confirmed"):
         steps_removal.check_removal.body(task(pair, monkeypatch, confirm="SHOP_"))
     confirmed = task(pair, monkeypatch, confirm="demo_")
     lease = Lease(pair.store, pair.pair.prefix, "dr1", 10.0)
     lease.acquire()
-    with pytest.raises(steps_removal.StillApplied, match="dr1"):
+    with raises_code("applies-running", match="dr1"):
         steps_removal.check_removal.body(confirmed)
     lease.release()
     FailoverClaim(pair.store, pair.pair.prefix).take("run 1", "dr1")
-    with pytest.raises(steps_removal.FailoverUnderWay, match="a failover to dr1"):
+    with raises_code("failover-under-way", match="a failover to dr1"):
         steps_removal.check_removal.body(confirmed)
     for _ in range(2):
         for step in (steps_removal.leave_slaves, steps_removal.uninstall, steps_removal.forget):

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply.admin_closure import AdminClosure, NotKept
+from sluice.apply.admin_closure import AdminClosure
 from sluice.coordination import redis_store
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
+from tests.errors import raises_code
 from tests.rig.applying import Applying
 from tests.rig.rig import Rig
 
@@ -90,7 +91,7 @@ def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[
 @pytest.mark.long
 def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_reported(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
-    with pytest.raises(NotKept, match=r"in Redis only: .*127\.0\.0\.1:1/.* Close it again"):
+    with raises_code("closure-not-stored", match=r"in Redis only: .*127\.0\.0\.1:1/.* Close it again"):
         hold(pair, down(pair)).close("anna", WHY)
     assert pair.checkpoint.closed == ""
     pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
@@ -129,7 +130,7 @@ def test_an_opening_that_did_not_reach_redis_is_repeated(rig: Callable[..., Rig]
 def test_a_slave_without_a_checkpoint_cannot_keep_a_closure(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     pair.slave.execute("DROP TABLE public.demo_checkpoint")
-    with pytest.raises(NotKept, match="no checkpoint before its initial update"):
+    with raises_code("closure-not-stored", match="no checkpoint before its initial update"):
         hold(pair).close("anna", WHY)
     assert hold(pair).open()
 

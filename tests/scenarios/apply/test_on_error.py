@@ -3,13 +3,13 @@
 import pytest
 
 from devstack.postgres import PostgresServer
-from sluice.apply.isolation import NotIsolated
 from sluice.database.conflicts import Drift
 from sluice.load import steps
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.vendors.postgres.connection import quoted
+from tests.errors import raises_code
 from tests.rig.rig import MakePair, Rig
 
 BAD, GOOD = TableName("public", "bad"), TableName("public", "good")
@@ -156,7 +156,7 @@ def test_a_table_that_others_refer_to_is_left_out_alone_as_well(pair_of: MakePai
 @pytest.mark.long
 def test_where_foreign_keys_act_a_table_that_others_refer_to_stops_the_slave(pair_of: MakePair) -> None:
     pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad", role=True)
-    with pytest.raises(NotIsolated, match=r"public\.good → public\.bad"), pair.apply() as running:
+    with raises_code("table-not-isolated", match=r"public\.good → public\.bad"), pair.apply() as running:
         pair.await_normal_mode(running)
         spoil(pair)
         pair.await_current()

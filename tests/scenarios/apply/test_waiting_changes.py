@@ -8,12 +8,12 @@ import yaml
 
 from sluice.airflow import steps_removal
 from sluice.apply import waiting_changes
-from sluice.apply.waiting_changes import NothingToClear
 from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.apply.test_first_transaction import task
 
@@ -74,7 +74,7 @@ def test_cleared_changes_are_never_applied_and_a_running_apply_stops_there(rig: 
     assert pair.checkpoint.message == "1 change that waited for it cleared by olga: test data"
     happened = [event.text for event in Events(pair.store, pair.pair.prefix, "dr1").read()]
     assert any("olga cleared what waited (test data)" in text for text in happened)
-    with pytest.raises(NothingToClear, match="the slave is INCONSISTENT"):
+    with raises_code("no-changes-to-clear", match="the slave is INCONSISTENT"):
         waiting_changes.clear(pair.pair, pair.store, "olga", "again", "test")
     assert pair.slave.execute("SELECT count(*) FROM public.a WHERE id = 99").fetchone() == (0,)
 
@@ -85,14 +85,14 @@ def test_nothing_is_cleared_where_nothing_waits_or_blocks_are_loading(
     pair = rig(TABLES)
     with pair.apply():
         pair.await_current()
-    with pytest.raises(NothingToClear, match="no change waits"):
+    with raises_code("no-changes-to-clear", match="no change waits"):
         steps_removal.remove.body(task(pair, monkeypatch, which="all", reason="why"))
     with pytest.raises(steps_removal.ReasonMissing):
         steps_removal.remove.body(task(pair, monkeypatch, which="all", reason=""))
     write(pair)
     with pair.slave.transaction():
         pair.checkpoints.put_tables(pair.checkpoint.tables.load([A], "{}"))
-    with pytest.raises(NothingToClear, match="Cancel it instead"):
+    with raises_code("no-changes-to-clear", match="Cancel it instead"):
         steps_removal.remove.body(task(pair, monkeypatch, which="all", reason="why"))
     assert pair.checkpoint.state is SlaveState.NORMAL
 

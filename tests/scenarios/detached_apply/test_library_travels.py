@@ -16,9 +16,9 @@ from devstack.process import descendants
 from sluice import library
 from sluice.cli.command import main
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer, PackagesMissing
 from spark_jobs.server import ConnectServer
 from spark_jobs.session import DISK_FULL, FETCH_SECONDS, SparkExecutor
+from tests.errors import raises_code
 from tests.rig.endpoints import like_a_cluster
 from tests.waiting import until
 
@@ -91,7 +91,7 @@ def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
     start: Start, attach: Attach, another_version: list[Path]
 ) -> None:
     executor = attach(start(*another_version, conf={"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
-    with pytest.raises(ExecutorsDiffer, match=r"another version of Sluice loaded: start Spark's server anew"):
+    with raises_code("executors-differ", match=r"another version of Sluice loaded: start Spark's server anew"):
         executor.map(reporter(), 2, "look")
 
 
@@ -99,10 +99,10 @@ def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them
     start: Start, attach: Attach, tmp_path: Path
 ) -> None:
     server = start(python=str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"))
-    with pytest.raises(ExecutorsDiffer, match=r"lacks pyarrow.*\./sluice pack"):
+    with raises_code("executors-differ", match=r"lacks pyarrow.*\./sluice pack"):
         attach(server).map(reporter(), 2, "look")
     archive = tmp_path / "packages.tar.gz"
-    with pytest.raises(PackagesMissing, match=r"packages\.tar\.gz"):
+    with raises_code("package-archive-missing", match=r"packages\.tar\.gz"):
         attach(server, archive).map(reporter(), 2, "look")
     assert main(["pack", str(archive)]) == 0
     executor = attach(server, archive)

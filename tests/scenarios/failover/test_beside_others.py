@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sluice.coordination.failover_claim import FailoverClaim
+from sluice.errors import Terminal
 from sluice.failover.steps import Taken
-from sluice.failover.survey import NotReady
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.slave_state import SlaveState
@@ -17,6 +17,7 @@ from sluice.vendors.postgres import digester
 from sluice.vendors.postgres.source.write_guard import Guard
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.resync import compare_table
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.scenarios.failover.shop import FORCED, ODD, PLANNED, TABLES, VISITS, Shop
 from tests.scenarios.failover.writer import Writers
@@ -39,7 +40,7 @@ def test_one_of_two_simultaneous_failovers_goes_on(shop_of: Callable[..., Shop])
         ended = {run: attempt.end() for run, attempt in attempts.items()}
         (first,) = [run for run, failure in ended.items() if failure is None]
         others = [failure for failure in ended.values() if failure is not None]
-        assert all(isinstance(failure, Taken | NotReady) for failure in others), others
+        assert all(isinstance(failure, Taken | Terminal) for failure in others), others
         assert shop.record.id == first and shop.record.phase is Phase.GUARDED
         shop.run("abort", ["abort"], run="abort")
         shop.master.execute("INSERT INTO public.customers (name) VALUES ('after')")
@@ -57,7 +58,7 @@ def test_one_of_another_slave_is_waited_for(shop_of: Callable[..., Shop]) -> Non
         # Redis was emptied meanwhile: the master knows.
         claim.give_back("of dr2")
         Guard(shop.master, shop.replication.prefix, shop.replication.master.schema).claim("of dr2", "dr2")
-        with pytest.raises(NotReady, match="Failover of dr2 of slave dr2 is under way for this master"):
+        with raises_code("failover-not-ready", match="Failover of dr2 of slave dr2 is under way for this master"):
             shop.run("planned", ["begin"])
 
 
@@ -75,7 +76,9 @@ def test_a_comparison_that_runs_is_waited_for(shop_of: Callable[..., Shop], monk
     with shop.applying():
         comparison = Background(lambda: compare_table(shop.pair, shop.store, TABLES[0], CompareOptions()))
         until(asked.is_set)
-        with pytest.raises(NotReady, match="The DAG resync compares or repairs the slave: wait until it is through"):
+        with raises_code(
+            "failover-not-ready", match="The DAG resync compares or repairs the slave: wait until it is through"
+        ):
             shop.run("planned", ["begin"])
         released.set()
         assert comparison.end() is None

@@ -7,13 +7,13 @@ import pytest
 
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.status import Status
-from sluice.failover.survey import NotReady
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Phase
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 from tests.scenarios.failover.shop import FORCED, ODD, PLANNED, Shop
 from tests.waiting import until
 
@@ -122,7 +122,7 @@ def test_a_master_whose_server_is_there_and_has_lost_its_database_is_overridden(
     for lost in (replace(shop.infos["m"], database="gone"), database()):
         connect_airflow(shop.patch, "m", lost)
         assert "master: cannot be read: " in shop.run("check", ["check"])["check"]
-        with pytest.raises(NotReady, match=r"is there, but: .*trigger this again with override"):
+        with raises_code("failover-not-ready", match=r"is there, but: .*trigger this again with override"):
             shop.run("forced", ["check"])
     shop.run("forced", FORCED, override=True)
     assert shop.checkpoint.state is SlaveState.MASTER

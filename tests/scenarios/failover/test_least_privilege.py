@@ -9,11 +9,11 @@ from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
 from sluice.airflow.steps_failover import failover_of
 from sluice.failover import survey
-from sluice.failover.survey import NotReady
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import script
 from sluice.model.slave_state import SlaveState
+from tests.errors import raises_code
 from tests.scenarios.failover.least import least
 from tests.scenarios.failover.shop import PLANNED, Shop
 from tests.scenarios.failover.writer import Writers
@@ -32,7 +32,10 @@ def test_lacks_are_listed_and_their_statements_are_sufficient(
 ) -> None:
     with least(database, server_of_release(master), server_of_release(slave)) as ends:
         shop = shop_of(ends=ends)
-        with shop.applying(), pytest.raises(NotReady, match="With reverse the master becomes a slave, and lacks what"):
+        with (
+            shop.applying(),
+            raises_code("failover-not-ready", match="With reverse the master becomes a slave, and lacks what"),
+        ):
             shop.run("planned", ["check"], reverse=True)
         facts = survey.gather_facts(failover_of(shop.work("planned", reverse=True)), shop.store)
         shop.bring_functions("view", "schema owner")

@@ -5,13 +5,12 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.airflow.steps_failover import NotIdentical
-from sluice.failover.survey import NotReady
 from sluice.failover.switch import MasterChanged, TooLate
 from sluice.load import steps as initial
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.slave_state import ForbiddenMove, SlaveState
+from tests.errors import raises_code
 from tests.scenarios.failover.shop import ODD, PLANNED, Shop
 from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
@@ -76,20 +75,21 @@ def test_a_failover_is_refused_beside_others(shop_of: Callable[..., Shop]) -> No
     shop = shop_of()
     with shop.applying():
         shop.run("planned", PLANNED[:5])
-        with pytest.raises(
-            NotReady, match=r"Failover run 1 of this slave is under way \(guarded: the master refuses writes since 20"
+        with raises_code(
+            "failover-not-ready",
+            match=r"Failover run 1 of this slave is under way \(guarded: the master refuses writes since 20",
         ):
             shop.run("planned", ["begin"], run="run 2")
-        with pytest.raises(NotReady, match="Failover run 1 of this slave is under way"):
+        with raises_code("failover-not-ready", match="Failover run 1 of this slave is under way"):
             shop.run("forced", ["begin"], run="run 3", override=True)
         shop.run("abort", ["abort"], run="abort")
-    with pytest.raises(NotReady, match=r"answers\. Choose the action planned"):
+    with raises_code("failover-not-ready", match=r"answers\. Choose the action planned"):
         shop.run("forced", ["check", "begin"])
-    with pytest.raises(NotReady, match=r"No apply runs for the slave: trigger cdc_apply\."):
+    with raises_code("failover-not-ready", match=r"No apply runs for the slave: trigger cdc_apply\."):
         shop.run("planned", ["begin"])
     update = shop.update()
     initial.begin(update, shop.store)
-    with pytest.raises(NotReady, match=r"An initial update of the slave runs \(state INITIAL\)"):
+    with raises_code("failover-not-ready", match=r"An initial update of the slave runs \(state INITIAL\)"):
         shop.run("forced", ["begin"], override=True)
 
 
@@ -130,7 +130,7 @@ def test_a_slave_that_differs_does_not_take_over(shop_of: Callable[..., Shop]) -
     shop = shop_of()
     with shop.applying():
         shop.slave.execute(b"UPDATE public.orders SET total = 4711 WHERE id = 7")
-        with pytest.raises(NotIdentical, match=r"public\.orders: 1 row different, as \{'id': '7'\}"):
+        with raises_code("slave-differs", match=r"public\.orders: 1 row different, as \{'id': '7'\}"):
             shop.run("planned", PLANNED)
         shop.run("abort", ["abort"], run="abort")
         shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('after')")

@@ -11,9 +11,7 @@ import pytest
 from devstack.cli import parser
 from devstack.postgres import PostgresServer
 from sluice.airflow.steps_failover import failover_of
-from sluice.capture.uninstall import FailoverGuards
 from sluice.cli import remove
-from sluice.cli.remove import FailoverUnderWay, IsMasterNow, SideSilent
 from sluice.cli.where import Where
 from sluice.errors import Terminal
 from sluice.failover import survey
@@ -21,6 +19,7 @@ from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import script
 from tests.catalogue import catalogue, differences
+from tests.errors import raises_code
 from tests.rig.console import Told
 from tests.scenarios.failover.least import least
 from tests.scenarios.failover.shop import FORCED, PLANNED, Shop
@@ -116,7 +115,7 @@ def test_a_lost_database_is_skipped_on_request(shop_of: Callable[..., Shop], red
     shop = shop_of()
     shop.lose("m")
     shop.run("forced", FORCED)
-    with pytest.raises(SideSilent, match=r"^master: .*Nothing was removed.* Add --lost master\.$"):
+    with raises_code("database-unreachable", match=r"^master: .*Nothing was removed.* Add --lost master\.$"):
         removed(shop, redis_url, gone=("m",))
     assert shop.checkpoint, "nothing was removed"
     with pytest.raises(Terminal, match="no such side to remove; there are master, dr1"):
@@ -131,9 +130,9 @@ def test_nothing_is_removed_under_a_failover(shop_of: Callable[..., Shop], redis
     shop = shop_of()
     with shop.applying():
         shop.run("planned", PLANNED[:5])
-        with pytest.raises(FailoverGuards, match="failover run 1 of slave dr1 is under way"):
+        with raises_code("master-guarded", match="failover run 1 of slave dr1 is under way"):
             removed(shop, redis_url)
-        with pytest.raises(FailoverUnderWay, match="with the action abort"):
+        with raises_code("failover-under-way", match="with the action abort"):
             removed(shop, redis_url, "--lost", "master")
         shop.run("abort", ["abort"], run="abort")
     removed(shop, redis_url)
@@ -148,6 +147,6 @@ def test_a_slave_that_is_the_master_by_now_is_not_taken_out_of_the_old_direction
     failed_over(shop, reverse=True)
     file = shop.folder / "DEMO.yaml"
     file.write_text(file.read_text().replace("slaves:\n", "slaves:\n  dr2: {conn_id: t, allow_superuser: true}\n"))
-    with pytest.raises(IsMasterNow, match=r"mv .*DEMO\.yaml\.reversed .*DEMO\.yaml"):
+    with raises_code("slave-is-master", match=r"mv .*DEMO\.yaml\.reversed .*DEMO\.yaml"):
         removed(shop, redis_url, "--slave", "dr1")
     assert shop.checkpoint.state == "MASTER"

@@ -10,7 +10,6 @@ from sluice.cli.status import state
 from sluice.coordination.events import Events
 from sluice.errors import Terminal
 from sluice.failover import steps
-from sluice.failover.steps import NotReached
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.slave_state import SlaveState
@@ -18,6 +17,7 @@ from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import write_guard
 from sluice.vendors.postgres.source.write_guard import Guard, MasterBusy
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.scenarios.failover.shop import PLANNED, Shop
 from tests.scenarios.failover.writer import Writers
@@ -134,7 +134,7 @@ def test_transactions_that_a_crashed_master_numbers_again_are_not_taken_for_appl
     assert "NORMAL" in (shown := state("DEMO_ → dr1", shop.checkpoint, None))
     assert "The master refuses writes since 20" in shown and "for failover run 1" in shown
     monkeypatch.setattr(steps, "REACH_SECONDS", 1.0)
-    with pytest.raises(NotReached):
+    with raises_code("last-position-not-reached"):
         shop.run("planned", ["reach"])
     monkeypatch.setattr(steps, "REACH_SECONDS", 60.0)
     with suppress(IsMaster), shop.applying():

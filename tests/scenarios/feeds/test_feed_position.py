@@ -1,18 +1,18 @@
 """A feed's place on the master: it holds the purge, shows its lag, and is dropped; without a server of Spark."""
 
 import pyarrow as pa
-import pytest
 
 from sluice.cli import status
 from sluice.database import positions
 from sluice.feed.change_read import begun, spans
-from sluice.feed.master import Master, NotAFeed
-from sluice.feed.table_rows import ChangesPurged, plan
+from sluice.feed.master import Master
+from sluice.feed.table_rows import plan
 from sluice.model.feed import FeedPosition
 from sluice.model.names import TableName
 from sluice.model.row_condition import Operator, RowCondition
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.direct_work import housekeeping, purge
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.feeds.conftest import MakeRig
 
@@ -56,7 +56,7 @@ def test_a_feed_holds_the_purge_shows_its_lag_and_is_dropped(master: MakeRig) ->
     PostgresQueue(rig.master, lake.prefix, "public").note_feed(FeedPosition("lake", "public.orders", rig.now()))
     insert(rig, 11, 11)
     assert purged(rig) == 5
-    with pytest.raises(ChangesPurged, match="changes since that position were purged"):
+    with raises_code("feed-changes-purged", match="changes since that position were purged"):
         read_ids(rig, "orders", first.text())
     rig = rig.with_options(feeds=())
     assert lines(rig) == ["feed lake, public.orders: not configured any more; the next purge drops it"]
@@ -84,7 +84,7 @@ def test_conditions_leave_out_no_row_that_meets_them(master: MakeRig) -> None:
 
 def test_only_feeds_of_the_configuration_are_feeds(master: MakeRig) -> None:
     rig = master(ORDERS)
-    with pytest.raises(NotAFeed, match="has no feed 'pond'; it has lake"):
+    with raises_code("unknown-feed", match="has no feed 'pond'; it has lake"):
         Master.of(rig.replication, rig.master_info).check_feed("pond")
 
 

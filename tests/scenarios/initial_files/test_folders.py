@@ -14,7 +14,8 @@ from sluice.load.transfer.transfer_folder import FileDamaged, NotComplete, Trans
 from sluice.load.transfer.transfer_steps import damaged, probe
 from sluice.model.location import INCOMPLETE, Location, S3Access, file_name, is_folder_name
 from sluice.model.manifest import File
-from sluice.storage.folder import FileGone, FileThere, LocationFull, LocationUnusable
+from sluice.storage.folder import FileGone, FileThere, LocationUnusable
+from tests.errors import raises_code
 
 KEY = bytes(range(32))
 NAME = file_name(7, 1)
@@ -201,13 +202,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_location_that_runs_full_says_so_and_the_folder_says_that_it_is_incomplete(small_disk: Path) -> None:
     carried = new_folder(Location.parse(str(small_disk)), S3Access(), None, "x")
-    with pytest.raises(LocationFull, match="its folder says that it is incomplete"):
+    with raises_code("location-full", match="its folder says that it is incomplete"):
         carried.write(NAME, [os.urandom(3_000_000)])
     assert set(carried.folder.sizes()) == {INCOMPLETE}
     with pytest.raises(NotComplete, match="it is incomplete"):
         carried.manifest()
     (small_disk / "filler").write_bytes(b"x" * 1_990_000)
-    with pytest.raises(LocationFull):
+    with raises_code("location-full"):
         probe(Location.parse(str(small_disk)), S3Access())
 
 

@@ -18,13 +18,13 @@ from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_folder as carried_module
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
-from sluice.load.transfer.importer import NeverFits
 from sluice.load.transfer.transfer_folder import FileDamaged, NotComplete
 from sluice.model.blocks import BlockState
 from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.storage.folder import FileGone
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
@@ -100,7 +100,7 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
     manifest = transfer_steps.seal(update, carried)
     pair.master.execute("ALTER TABLE public.notes ADD COLUMN late int DEFAULT 3")
     pair.master.execute("DROP TABLE public.doomed")
-    with pytest.raises(NeverFits, match="the slave's table lacks extra"):
+    with raises_code("tables-do-not-fit", match="the slave's table lacks extra"):
         import_in_threads(update, carried, manifest, 2, wait_seconds=0.5)
     with pair.apply():
         steps.open_gate(update, pair.store)

@@ -14,7 +14,6 @@ from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.loader import load_worker
-from sluice.load.preparation import NotCaptured
 from sluice.load.progress import progress
 from sluice.load.steps import UpdateUnderWay
 from sluice.model.blocks import BlockState
@@ -22,6 +21,7 @@ from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
 from sluice.pair import ConnectionsOutdated
 from sluice.vendors.postgres.connection import connect
 from spark_jobs import load
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.waiting import until
@@ -295,7 +295,7 @@ def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair)
         quiet.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
     assert [str(table) for table in steps.create_tables(update)] == ["public.a"]
     pair.master.execute("ALTER TABLE public.a DISABLE TRIGGER ALL")
-    with pytest.raises(NotCaptured, match=r"public\.a: .*disabled(?s:.*)reconcile_tables"):
+    with raises_code("changes-not-captured", match=r"public\.a: .*disabled(?s:.*)reconcile_tables"):
         steps.plan(update, pair.store)
     pair.capture()
     assert steps.plan(update, pair.store) == 2

@@ -8,11 +8,11 @@ import pytest
 from sluice.control.blocks import BlockStore
 from sluice.errors import Terminal
 from sluice.load import steps
-from sluice.load.part_steps import TablesNotReady
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
+from tests.errors import raises_code
 from tests.rig.rig import MakePair, Rig
 
 BAD, GOOD, OTHER = (TableName("public", name) for name in ("bad", "good", "other"))
@@ -135,7 +135,7 @@ def test_a_load_of_new_tables_goes_on_without_it(pair_of: MakePair, kind: str) -
         update = pair.update(tables=[str(BAD), str(OTHER)])
         pair.prepare(update)
         pair.load_to_normal(update)
-        with pytest.raises(TablesNotReady, match=r"public\.bad is inconsistent"):
+        with raises_code("tables-not-ready", match=r"public\.bad is inconsistent"):
             steps.finish(update)
         pair.await_current()
         expect_left_out(pair, kind)

@@ -12,7 +12,6 @@ import pytest
 from sluice.control.definitions import DefinitionStore
 from sluice.coordination.gate import Gate
 from sluice.load import steps
-from sluice.load.part_steps import TablesNotReady
 from sluice.load.read_modes import SnapshotLost
 from sluice.load.steps import PartUnderWay
 from sluice.load.update import Update
@@ -20,6 +19,7 @@ from sluice.model.blocks import BlockState
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig, rows_of
 from tests.scenarios.initial_load.killable import begun_or_ended, killable
@@ -188,12 +188,12 @@ def test_a_table_that_is_left_out_is_told_by_the_end_of_its_update(pair_of: Make
     pair = normal(pair_of)
     update = pair.update(tables=["public.orders"])
     pair.prepare(update)
-    with pytest.raises(TablesNotReady, match=r"public\.orders are still loading"):
+    with raises_code("tables-not-ready", match=r"public\.orders are still loading"):
         steps.finish(update)
     with pair.slave.transaction():
         states = pair.checkpoint.tables.put(ORDERS, TableState.INCONSISTENT, "its row 5 is odd")
         pair.checkpoints.put_tables(states)
-    with pytest.raises(TablesNotReady, match=r"public\.orders is inconsistent: its row 5 is odd\. Start the DAG"):
+    with raises_code("tables-not-ready", match=r"public\.orders is inconsistent: its row 5 is odd\. Start the DAG"):
         steps.finish(update)
 
 

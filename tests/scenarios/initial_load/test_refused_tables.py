@@ -11,11 +11,11 @@ from sluice.errors import Terminal
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
-from sluice.load.part_steps import TablesNotReady
 from sluice.model.blocks import BlockState
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
+from tests.errors import raises_code
 from tests.rig.rig import MakePair, Rig
 
 BAD, GOOD, OTHER = (TableName("public", name) for name in ("bad", "good", "other"))
@@ -160,7 +160,7 @@ def test_a_load_of_some_tables_goes_on_without_it(make: Callable[..., Rig], kind
         update = pair.update(tables=[str(BAD), str(OTHER)])
         pair.prepare(update)
         pair.load(update, 2)
-        with pytest.raises(TablesNotReady, match=r"public\.bad is inconsistent"):
+        with raises_code("tables-not-ready", match=r"public\.bad is inconsistent"):
             steps.finish(update)
         change(pair)
         pair.await_current()

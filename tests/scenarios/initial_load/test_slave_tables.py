@@ -10,13 +10,13 @@ from devstack.demo import accounts, master
 from devstack.postgres import PostgresServer
 from sluice.database.schema import Constraint
 from sluice.load import steps
-from sluice.load.preparation import TablesExist
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, session_settings
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target import constraints
+from tests.errors import raises_code
 from tests.rig.rig import MakePair, Rig
 
 
@@ -217,7 +217,7 @@ def test_refuse_means_no_table_may_be_there_but_those_this_update_made(pair_of: 
     pair.capture()
     update = pair.update()
     steps.begin(update, pair.store)
-    with pytest.raises(TablesExist, match=r"already has public\.a, "):
+    with raises_code("tables-exist", match=r"already has public\.a, "):
         steps.create_tables(update)
     pair.slave.execute("DROP TABLE public.a")
     assert len(steps.create_tables(update)) == 2

@@ -9,11 +9,11 @@ import pytest
 
 from sluice.airflow.steps_housekeeping import purge_items
 from sluice.airflow.task_context import TaskContext
-from sluice.apply.pair_sessions import ChangesPurged
 from sluice.load import steps
 from sluice.load.progress import progress
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 from tests.rig.net import Net, until
 
 NAMES = [f"dr{number}" for number in range(1, 11)]
@@ -110,7 +110,7 @@ def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_nee
     assert net.at("m", HELD) == []
     # Put back, it is told what it lacks, and what to do.
     net.configure(config(*NAMES))
-    with pytest.raises(ChangesPurged), net.apply("DEMO_", "dr10"):
+    with raises_code("changes-purged"), net.apply("DEMO_", "dr10"):
         until(lambda: net.state("DEMO_", "dr10") is SlaveState.INCONSISTENT)
     found = net.checkpoint("DEMO_", "dr10")
     assert found and "out of the configuration" in found.message and "Start an initial update" in found.message

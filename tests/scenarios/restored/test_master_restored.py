@@ -18,8 +18,8 @@ from devstack.postgres import PostgresServer, binary
 from devstack.postgres_programs import programs
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.server_identity import MasterReplaced
 from sluice.model.slave_state import SlaveState
+from tests.errors import raises_code
 from tests.rig.rig import Database, Rig
 from tests.standby import servers
 
@@ -106,7 +106,7 @@ def pass_numbers(rig: Rig) -> None:
 
 
 def expect_inconsistent(rig: Rig, why: str = "restore of its files") -> None:
-    with rig.apply(), pytest.raises(MasterReplaced, match=why) as told:
+    with rig.apply(), raises_code("master-replaced", match=why) as told:
         rig.await_that(lambda: False)
     assert "Start an initial update of this slave" in str(told.value)
     assert rig.checkpoint.state is SlaveState.INCONSISTENT
@@ -152,7 +152,7 @@ def test_a_running_apply_notices_a_master_that_was_restored_during_an_outage(rig
         script = "".join(f"INSERT INTO public.orders VALUES ({number}, 'another');\n" for number in range(5001, 5401))
         single(elsewhere, rig.pair.master_info.database, script)
         server.start(die_with_parent=True)
-        with pytest.raises(MasterReplaced, match="restore of its files"):
+        with raises_code("master-replaced", match="restore of its files"):
             rig.await_that(lambda: False)
     reconnect(rig)
     assert rig.checkpoint.state is SlaveState.INCONSISTENT

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.apply.pair_sessions import ChangesPurged
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.queue import PostgresQueue
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.orders (id int PRIMARY KEY, note text)"
@@ -92,7 +92,7 @@ def test_a_slave_restored_older_than_the_purge_is_inconsistent(made: Rig, copy: 
     assert applied is not None
     assert PostgresQueue(made.master, made.pair.prefix, "public").purge([applied]) > 0
     use(made, older)
-    with made.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
+    with made.apply(), raises_code("changes-purged", match="Start an initial update"):
         made.await_current()
     assert made.state() is SlaveState.INCONSISTENT
 
@@ -118,6 +118,6 @@ def test_two_copies_of_one_slave_both_have_all_until_one_lacks_deleted_changes(
     assert applied is not None
     assert PostgresQueue(made.master, made.pair.prefix, "public").purge([applied]) > 0
     use(made, clone)
-    with made.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
+    with made.apply(), raises_code("changes-purged", match="Start an initial update"):
         made.await_current()
     assert made.state() is SlaveState.INCONSISTENT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.apply.displaced_rows import RowUnknown
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.stream.rig import Replay, recorder, replayed
 
@@ -108,7 +108,7 @@ def test_a_row_of_which_only_a_part_is_known_is_not_made_up(
     master.master.execute("UPDATE public.t SET v = 'other'")
     recorder(master, folder).record_once()
     thinned(folder)
-    with made.apply(), pytest.raises(RowUnknown, match="id = '1'"):
+    with made.apply(), raises_code("master-row-unknown", match="id = '1'"):
         made.await_that(lambda: False)
     assert row is not None
     made.slave.execute("INSERT INTO public.t VALUES (%s, %s, %s, %s)", row)

@@ -28,9 +28,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.redo import blocks, proxy
-from sluice.redo.proxy_client import Entry, Limits, NotPacked, ProxyClient, ProxyRefuses, ProxyUnreachable, unpack
+from sluice.redo.proxy_client import Entry, Limits, NotPacked, ProxyClient, ProxyRefuses, unpack
 from sluice.redo.stager import Archive, LogDamaged, Stager
 from tests.airflow_home import ROOT
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.scenarios.stream.online_log import OnlineLog
 from tests.scenarios.stream.test_redo_network import free_port
@@ -340,9 +341,9 @@ def test_over_tls_only_who_is_trusted_is_asked(encrypted: tuple[Path, str, Path]
     folder, address, authority = encrypted
     (folder / "f").write_bytes(b"12345")
     assert ProxyClient(address, TOKEN, authority).read(str(folder / "f"), 1, 3) == b"234"
-    with pytest.raises(ProxyUnreachable, match="certificate verify failed"):
+    with raises_code("proxy-unreachable", match="certificate verify failed"):
         ProxyClient(address, TOKEN, limits=at_once).size(str(folder / "f"))
-    with pytest.raises(ProxyUnreachable):
+    with raises_code("proxy-unreachable"):
         ProxyClient(address.replace("https", "http"), TOKEN, limits=at_once).size(str(folder / "f"))
 
 
@@ -453,7 +454,7 @@ def test_a_stager_that_was_killed_goes_on_behind_what_is_good(left: int, tmp_pat
 
 
 def test_a_proxy_that_is_away_is_waited_for() -> None:
-    with pytest.raises(ProxyUnreachable, match="does not answer"):
+    with raises_code("proxy-unreachable", match="does not answer"):
         ProxyClient(f"http://127.0.0.1:{free_port()}", TOKEN, limits=Limits(pause_seconds=0)).size("/a")
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from sluice.apply.displaced_rows import RowUnknown
-from sluice.model.position import OtherSource
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged
@@ -19,6 +17,7 @@ from sluice.vendors.stream.files import Files, file_name
 from sluice.vendors.stream.recorder import NotRecorded
 from sluice.vendors.stream.writer import Writer
 from tests.airflow_home import ROOT
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.stream.rig import Replay, recorder, replayed
 
@@ -214,7 +213,7 @@ def test_a_local_row_with_the_same_unique_value_is_reported(
     made.slave.execute("UPDATE public.t SET u = 'three' WHERE id = 1")
     master.master.execute("INSERT INTO public.t VALUES (3, 'three', '')")
     recorder(master, folder).record_once()
-    with made.apply(), pytest.raises(RowUnknown, match="no later change of the stream says"):
+    with made.apply(), raises_code("master-row-unknown", match="no later change of the stream says"):
         made.await_that(lambda: False)
     master.master.execute("UPDATE public.t SET v = 'later' WHERE id = 1")
     recorder(master, folder).record_once()
@@ -268,7 +267,7 @@ def test_a_stream_of_another_source_is_refused(
     there = made.at
     with made.slave.transaction():
         made.checkpoints.start_at(PostgresQueue(master.master, master.pair.prefix, "public").take())
-    with made.apply(), pytest.raises(OtherSource):
+    with made.apply(), raises_code("other-source"):
         made.await_that(lambda: False)
     made.set_back(there)
     (folder / "kept").mkdir()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.transformed_tables import ColumnRenamed, TableRenamed
+from sluice.apply.transformed_tables import ColumnRenamed
 from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.model.compatibility import TablesDiffer
@@ -13,6 +13,7 @@ from sluice.transform.table_transform import RowNotTransformed, TransformationIn
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 
@@ -129,7 +130,10 @@ def test_columns_under_new_names_leave_out_their_table_alone_and_one_load_mends_
 def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_on(shop: MakeShop) -> None:
     here = shop(DDL, TABLES)
     loaded(here)
-    with pytest.raises(TableRenamed, match=r"on the master it is public.u now.*tables.public.t says"), here.apply():
+    with (
+        raises_code("transformed-table-renamed", match=r"on the master it is public.u now.*tables.public.t says"),
+        here.apply(),
+    ):
         here.master.execute("ALTER TABLE public.t RENAME TO u; INSERT INTO public.u VALUES (40, 'new', 'hunter40', 40)")
         here.await_current()
     assert names(here) == ["id", "b", "n"]

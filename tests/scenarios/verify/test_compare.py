@@ -14,6 +14,7 @@ from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.pinned_sessions import at_one_position
 from sluice.verify.resync import compare_table
+from tests.errors import raises_code
 from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import Traffic, counts, look
 
@@ -275,7 +276,7 @@ def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeyp
     pair = rig(T)
     held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
     held.acquire()
-    with pytest.raises(apply_client.Unanswered, match=r"did not answer within 0 s: it is busy with a large window"):
+    with raises_code("apply-does-not-answer", match=r"did not answer within 0 s: it is busy with a large window"):
         look(pair, "t")
     held.release()
 

@@ -17,6 +17,7 @@ from devstack.spark import SparkServer
 from sluice.airflow import comparison_job
 from sluice.coordination.lease import Lease
 from sluice.model.connection import ConnectionInfo
+from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.rig.passage import MARK, SPARK, passage
 from tests.rig.rig import Rig
@@ -74,9 +75,9 @@ def test_it_says_why_it_has_no_result_and_ends_with_its_task(
     report = tmp_path / "part.json"
     comparison_job.run(given(pair, report=str(report)))
     assert json.loads(report.read_text())["outcome"] == "identical" and report.stat().st_mode & 0o077 == 0
-    with pytest.raises(comparison_job.ComparisonRefused, match="NOPE_"):
+    with raises_code("comparison-failed", match="NOPE_"):
         comparison_job.run(given(pair, prefix="NOPE_"))
-    with pytest.raises(comparison_job.ComparisonEnded, match=r"ended with status 75: .*/dev/null"):
+    with raises_code("comparison-process-ended", match=r"ended with status 75: .*/dev/null"):
         comparison_job.run(given(pair))  # the report cannot be written
     lease = Lease(pair.store, pair.pair.prefix, "dr1", 60.0)
     lease.acquire()

@@ -218,7 +218,7 @@ def _switches(session: Session, info: ConnectionInfo, prefix: Prefix, schema: st
 
 
 def waiting(replication: Replication, name: str, store: "redis.Redis") -> Waiting:
-    """The first changes that wait for a slave. Raises `NothingToClear`, outages."""
+    """The first changes that wait for a slave. Raises `no-changes-to-clear`, outages."""
     place, master = replication.slave(name), replication.master
     of_slave = _short(place.conn_id, place.vendor, replication)
     of_master = _short(master.conn_id, master.vendor, replication)

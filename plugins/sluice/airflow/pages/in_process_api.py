@@ -28,10 +28,6 @@ class ApiRefused(Terminal):
         super().__init__(f"Airflow refuses that ({status}): {detail}")
 
 
-class ApiFailed(Transient):
-    """Airflow failed, or did not answer."""
-
-
 class KeepRoot:
     """A middleware of Airflow: stores Airflow's application under `ROOT`, where plugins' applications find it."""
 
@@ -68,9 +64,15 @@ class InProcessApi:
         try:
             answer = future.result(ANSWER_SECONDS)
         except TimeoutError as late:
-            raise ApiFailed(f"Airflow has not answered for {ANSWER_SECONDS:.0f} s. Look whether it was done.") from late
+            raise Transient(
+                f"Airflow has not answered for {ANSWER_SECONDS:.0f} s. Look whether it was done.",
+                code="airflow-api-failed",
+            ) from late
         if answer.status_code >= 500:
-            raise ApiFailed(f"Airflow failed ({answer.status_code}). Its log says why; look whether it was done.")
+            raise Transient(
+                f"Airflow failed ({answer.status_code}). Its log says why; look whether it was done.",
+                code="airflow-api-failed",
+            )
         if answer.status_code >= 400:
             raise ApiRefused(answer.status_code, detail_of(answer.text))
         return answer.json() if answer.content else None

@@ -173,11 +173,11 @@ def offered(api: Api) -> list[Offered]:
 
 
 def draft(chosen: Chosen, patterns: Sequence[str]) -> tuple[Path, Replication, str]:
-    """The file of the replication, and what it would hold. Raises `ConfigError`, `FileTaken`, `InvalidName`."""
+    """The file of the replication, and what it would hold. Raises `ConfigError`, `file-in-use`, `InvalidName`."""
     folder = config.folders()[-1]
     prefix, file = replication_file.named(chosen.name, folder)
     if replication_file.existing(prefix, file, folder) is not None:
-        raise replication_file.FileTaken(f"{prefix} is configured in {file} already. Choose another name.")
+        raise Terminal(f"{prefix} is configured in {file} already. Choose another name.", code="file-in-use")
     usual, _, conn_id = chosen.master.partition(":")
     slaves = {}
     for name, value in chosen.slaves:
@@ -230,7 +230,7 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
     with ExitStack() as stack:
         sides, sessions = _reached(chosen, stack)
         if away := [f"{side.name}: {side.trouble}" for side in sides if side.trouble]:
-            raise Terminal(" ".join(away))
+            raise Terminal(" ".join(away), code="databases-unreachable")
         # Remedies in the file are possible once it exists; every DAG checks again.
         lacks = [lack.softened() if lack.in_file else lack for lack in _lacks(replication, sessions)]
     if wrong := errors(lacks):
@@ -250,7 +250,10 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
         place = conn_id
         try:
             if name == MASTER and vendor not in MASTERS:
-                raise Terminal(f"A master is {' or '.join(MASTERS)}; {vendor} databases are slaves only.")
+                raise Terminal(
+                    f"A master is {' or '.join(MASTERS)}; {vendor} databases are slaves only.",
+                    code="vendor-is-slave-only",
+                )
             info = connections.info(conn_id, vendor, "the new replication")
             place = info.place
             reached = reach(info.given_up_after(CONNECT_SECONDS), APPLICATION, STATEMENT_SECONDS)

@@ -25,13 +25,12 @@ TAG_BYTES = 16
 KEY_BYTES = 32
 
 
-class BadKey(Terminal):
+def invalid_encryption_key(place: str) -> Terminal:
     """The text is no key."""
-
-    def __init__(self, place: str):
-        super().__init__(
-            f"{place} holds no key for files: it must be 32 bytes in base64, as `openssl rand -base64 32` makes them."
-        )
+    return Terminal(
+        f"{place} holds no key for files: it must be 32 bytes in base64, as `openssl rand -base64 32` makes them.",
+        code="invalid-encryption-key",
+    )
 
 
 class DecryptionFailed(ValueError):
@@ -39,13 +38,13 @@ class DecryptionFailed(ValueError):
 
 
 def key_of(text: str, place: str) -> bytes:
-    """The key in `text`; `place`: for the message. Raises `BadKey`."""
+    """The key in `text`; `place`: for the message. Raises `invalid-encryption-key`."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
-        raise BadKey(place) from None
+        raise invalid_encryption_key(place) from None
     if len(key) != KEY_BYTES:
-        raise BadKey(place)
+        raise invalid_encryption_key(place)
     return key
 
 

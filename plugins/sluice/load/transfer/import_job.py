@@ -70,6 +70,6 @@ def import_in_threads(
     if failures:
         raise failures[0]
     if stopped():
-        raise Transient(f"{target}: told to stop. What is stored stays; import again to go on.")
+        raise Transient(f"{target}: told to stop. What is stored stays; import again to go on.", code="import-stopped")
     done.seconds = time.monotonic() - began
     return done

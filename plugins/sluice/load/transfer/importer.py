@@ -36,16 +36,15 @@ from sluice.model.shape import TableShape
 IDLE_SECONDS = 0.2
 
 
-class NeverFits(Terminal):
+def tables_do_not_fit(target: LoadTarget, reasons: dict[TableName, str]) -> Terminal:
     """Blocks do not fit, and the apply did not help."""
-
-    def __init__(self, target: LoadTarget, reasons: dict[TableName, str]):
-        listed = "\n".join(f"- {reason}" for reason in reasons.values())
-        super().__init__(
-            f"{target}: these tables of the slave cannot take their files:\n{listed}\nA change of the table on the "
-            "master reaches the slave only once the transfer is approved and the apply runs: approve it, or mend the "
-            "slave's table. Then import again; what is stored stays."
-        )
+    listed = "\n".join(f"- {reason}" for reason in reasons.values())
+    return Terminal(
+        f"{target}: these tables of the slave cannot take their files:\n{listed}\nA change of the table on the "
+        "master reaches the slave only once the transfer is approved and the apply runs: approve it, or mend the "
+        "slave's table. Then import again; what is stored stays.",
+        code="tables-do-not-fit",
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def import_worker(
     """Imports until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
     `loader`: a name in the job (see `sluice.load.load_job`) that no loader had before. Raises `LoadEnded`,
-    `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
+    `FileDamaged`, `FileGone`, `tables-do-not-fit`, `JobOver`, `Transient` for outages that last.
     """
     worker = _Importer(target, loader, transfer_folder, manifest, stopped, limits.wait_seconds)
     worker.turn_seconds = limits.turn_seconds
@@ -157,9 +156,9 @@ class _Importer(BlockWorker):
         return bool(begun == exported == 0)
 
     def _idle(self) -> None:
-        """Raises `NeverFits`."""
+        """Raises `tables-do-not-fit`."""
         if self._reasons and time.monotonic() - self._fine_at > self.wait_seconds:
-            raise NeverFits(self.target, self._reasons)
+            raise tables_do_not_fit(self.target, self._reasons)
         time.sleep(IDLE_SECONDS)
 
     def _rest(self, reason: SlaveNotReady) -> None:

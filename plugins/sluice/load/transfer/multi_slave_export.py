@@ -23,26 +23,6 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.load")
 
 
-class OtherTables(Terminal):
-    """The slave was prepared for other tables than those that were exported."""
-
-    def __init__(self, update: Update, tables: Sequence[str]):
-        super().__init__(
-            f"{update}: {', '.join(tables)} came or went while the slaves were prepared, so that the export "
-            "is not whole for this one. Start an initial update of this slave alone."
-        )
-
-
-class OtherRows(Terminal):
-    """The slave's transformations are not those with which the tables were exported."""
-
-    def __init__(self, update: Update, tables: Sequence[str]):
-        super().__init__(
-            f"{update}: `where`, `columns` or `exit` of {', '.join(tables)} are not those of the slave that the "
-            "files were written for. Start an initial update of this slave alone."
-        )
-
-
 def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
     """The slave of `update` for a manifest of `tables`. Raises `LoadEnded`, and errors of the session."""
     with on_slave(update) as slave:
@@ -67,7 +47,11 @@ def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]
         try:
             other = [str(table) for table in tables if update.transformation(table) != first.transformation(table)]
             if other:
-                raise OtherRows(update, other)
+                raise Terminal(
+                    f"{update}: `where`, `columns` or `exit` of {', '.join(other)} are not those of the slave that the "
+                    "files were written for. Start an initial update of this slave alone.",
+                    code="other-rows-exported",
+                )
             adopt(update, blocks, left_out)
             addressees.append(addressed(update, tables))
         except SluiceError as error:
@@ -79,7 +63,7 @@ def adopt(update: Update, blocks: Sequence[Block], left_out: Mapping[TableName, 
     """Replaces the slave's begun blocks by the exported `blocks`; does nothing where that was done.
 
     `left_out`: tables that could not be exported → why; they are inconsistent here, too.
-    Raises `LoadEnded`, `OtherTables`, and errors of the session.
+    Raises `LoadEnded`, `other-tables-exported`, and errors of the session.
     """
     with on_slave(update) as slave, slave.transaction():
         checkpoints = CheckpointStore.of(update, slave)
@@ -92,7 +76,11 @@ def adopt(update: Update, blocks: Sequence[Block], left_out: Mapping[TableName, 
             return
         refused = {table: why for table, why in left_out.items() if table in own}
         if different := own.keys() ^ refused.keys() ^ {block.table for block in blocks}:
-            raise OtherTables(update, sorted(map(str, different)))
+            raise Terminal(
+                f"{update}: {', '.join(sorted(map(str, different)))} came or went while the slaves were prepared, so "
+                "that the export is not whole for this one. Start an initial update of this slave alone.",
+                code="other-tables-exported",
+            )
         if refused:
             checkpoints.put_tables(checkpoints.configured().tables.leave_out(refused))
         store = BlockStore.of(update, slave)

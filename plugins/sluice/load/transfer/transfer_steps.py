@@ -65,13 +65,6 @@ class NotAsSent(Terminal):
         self.problems = problems
 
 
-class NotAllThere(Terminal):
-    """The folder is on its way: files are missing at `location`, or are not as long as they will be."""
-
-    def __init__(self, location: Location, there: int, of: int):
-        super().__init__(f"{there} of {counted(of, 'file')} are at {location}.")
-
-
 class NothingExported(Terminal):
     """The slave does not wait for files."""
 
@@ -80,7 +73,7 @@ class NothingExported(Terminal):
 
 
 def probe(location: Location, access: S3Access) -> None:
-    """Checks that the location can be written. Raises `LocationUnusable`, `LocationFull`, `LocationUnreachable`."""
+    """Checks that the location can be written. Raises `LocationUnusable`, `location-full`, `LocationUnreachable`."""
     open_location(location, access).probe()
 
 
@@ -133,7 +126,7 @@ def examine(target: LoadTarget, transfer_folder: TransferFolder, *, on_its_way: 
     """Reads the whole folder, and checks its files, sizes and SHA-256, and that it is for this slave and update.
 
     `on_its_way`: nothing is read before all files are there with their sizes. Raises `NotAsSent` with all problems,
-    `NotComplete` and `NotAllThere` for a folder on its way, `LoadEnded`, `NothingExported`, `Transient`.
+    `NotComplete` and `transfer-incomplete` for a folder on its way, `LoadEnded`, `NothingExported`, `Transient`.
     """
     blocks = _waiting(target)
     try:
@@ -159,7 +152,9 @@ def _expect_all(transfer_folder: TransferFolder, manifest: Manifest, files: Iter
     absent = sum(sizes.get(file.name, -1) < file.size for file in files)
     if absent:
         of = files_of(manifest)
-        raise NotAllThere(transfer_folder.location, of - absent, of)
+        raise Terminal(
+            f"{(of - absent)} of {counted(of, 'file')} are at {transfer_folder.location}.", code="transfer-incomplete"
+        )
 
 
 def damaged(transfer_folder: TransferFolder, files: Iterable[File]) -> list[str]:

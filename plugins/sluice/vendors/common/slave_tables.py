@@ -92,7 +92,7 @@ class SlaveTable(ColumnsByName[C], ABC):
     def reason_shown(self, error: DatabaseError) -> str:
         """The server's message, without masked values."""
         if self.hidden:
-            return f"error {error.code}; its text may hold values of masked columns"
+            return f"error {error.server_code}; its text may hold values of masked columns"
         return error.reason or str(error)
 
     def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:

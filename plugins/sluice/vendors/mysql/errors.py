@@ -66,7 +66,7 @@ _CERTIFICATE = re.compile("certificate verify failed|CERTIFICATE_VERIFY|SSL conn
 def number_of(error: BaseException) -> int:
     """The server's number in an error of the driver, or in one that `converted` made; 0 for none."""
     if isinstance(error, DatabaseError):
-        return int(error.code or 0)
+        return int(error.server_code or 0)
     first = error.args[0] if error.args else 0
     return first & 0xFFFF if isinstance(first, int) else 0  # the driver reads it with a sign
 
@@ -103,7 +103,7 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
         message = f"{place}: {text}{code}"
     made = kind(message + more)
     made.place, made.reason = place, text
-    made.code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
+    made.server_code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
     return made
 
 

@@ -262,7 +262,7 @@ class MySQLSelection(PlainSelection):
         return native(connection).run(query)
 
     def shown(self, error: StatementFailed) -> str:
-        return f"error {error.code}"
+        return f"error {error.server_code}"
 
 
 class MySQLQueries(PlainQueries):

@@ -81,12 +81,12 @@ _CHECK_CONNECTION = "Check user, password, service and extras of the connection,
 
 def of_trigger(error: DatabaseError) -> bool:
     """Whether RAISE_APPLICATION_ERROR refused it."""
-    return _RAISED.fullmatch(error.code) is not None
+    return _RAISED.fullmatch(error.server_code) is not None
 
 
 def of_row(error: DatabaseError) -> bool:
     """Whether a row is refused for its values, or by a trigger (RAISE_APPLICATION_ERROR)."""
-    return error.code in OF_ROWS or of_trigger(error)
+    return error.server_code in OF_ROWS or of_trigger(error)
 
 
 def code_of(text: str, number: int = 0) -> str:
@@ -136,5 +136,5 @@ def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseErr
     else:
         message = f"{place}: {text}"
     error = kind(message)
-    error.place, error.reason, error.code = place, text, code
+    error.place, error.reason, error.server_code = place, text, code
     return error

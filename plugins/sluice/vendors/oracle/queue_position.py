@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 from sluice.errors import DataLost
-from sluice.model.position import OtherSource, Position
+from sluice.model.position import Position, other_source
 
 _SLOT, _SEQUENCE = 16, 32
 """Bits of the second and the third number of a transaction's ID."""
@@ -115,9 +115,9 @@ class QueuePosition:
 
     @classmethod
     def of(cls, position: Position) -> "QueuePosition":
-        """The position itself. Raises `OtherSource` where it is none of an Oracle master with triggers."""
+        """The position itself. Raises `other-source` where it is none of an Oracle master with triggers."""
         if not isinstance(position, cls):
-            raise OtherSource(position, "an Oracle master with triggers")
+            raise other_source(position, "an Oracle master with triggers")
         return position
 
     def resting(self, since: Position) -> "QueuePosition":

@@ -153,7 +153,7 @@ class OracleSelection(PlainSelection, MasterSelection):
         return native(connection).run(query)
 
     def shown(self, error: StatementFailed) -> str:
-        return error.code
+        return error.server_code
 
     def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
         """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts."""
@@ -198,7 +198,7 @@ class OracleSelection(PlainSelection, MasterSelection):
                         skipped += 1
         except StatementFailed as error:
             raise SelectionInvalid(
-                f"where: {where!r} cannot be evaluated on {order.shape.table}: {error.code}"
+                f"where: {where!r} cannot be evaluated on {order.shape.table}: {error.server_code}"
             ) from None
         if begun is not None:
             yield Match((begun, hi), skipped)

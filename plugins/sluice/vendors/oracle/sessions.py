@@ -140,7 +140,7 @@ class OracleTables(PlainOwnTables):
             with self.session.transaction():
                 self.session.run(statement)
         except StatementFailed as error:
-            if error.code != _THERE:
+            if error.server_code != _THERE:
                 raise
 
     def held(self, name: str) -> AbstractContextManager[None]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice.errors import DataLost
-from sluice.model.position import OtherSource, Position
+from sluice.model.position import Position, other_source
 from sluice.model.server_identity import Origin
 
 
@@ -73,9 +73,9 @@ class SnapshotPosition:
 
     @classmethod
     def of(cls, position: Position) -> "SnapshotPosition":
-        """`position`. Raises `OtherSource` where it is not of a PostgreSQL master."""
+        """`position`. Raises `other-source` where it is not of a PostgreSQL master."""
         if not isinstance(position, cls):
-            raise OtherSource(position, "a PostgreSQL master with triggers")
+            raise other_source(position, "a PostgreSQL master with triggers")
         return position
 
     def covers_all_of(self, other: Position) -> bool:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from sluice.model.position import OtherSource, Position
+from sluice.model.position import Position, other_source
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class StreamPosition:
         return self
 
     def covers_all_of(self, other: Position) -> bool:
-        """Whether it covers everything that `other` covers. Raises `OtherSource`."""
+        """Whether it covers everything that `other` covers. Raises `other-source`."""
         return self._other(other).commit <= self.commit
 
     def floor(self, target: Position) -> int:
-        """A number below those of the changes in the window to `target`. Raises `OtherSource`."""
+        """A number below those of the changes in the window to `target`. Raises `other-source`."""
         self._other(target)
         return self.commit
 
@@ -54,14 +54,14 @@ class StreamPosition:
     def _other(self, other: Position) -> "StreamPosition":
         position = StreamPosition.of(other)
         if position.stream != self.stream:
-            raise OtherSource(other, f"the stream {self.stream}")
+            raise other_source(other, f"the stream {self.stream}")
         return position
 
     @classmethod
     def of(cls, position: Position) -> "StreamPosition":
-        """The position itself. Raises `OtherSource` if it is not one of a recorded stream."""
+        """The position itself. Raises `other-source` if it is not one of a recorded stream."""
         if not isinstance(position, cls):
-            raise OtherSource(position, "a recorded stream")
+            raise other_source(position, "a recorded stream")
         return position
 
     @classmethod

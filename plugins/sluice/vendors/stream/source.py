@@ -42,7 +42,7 @@ class StreamQueue:
     def take(self, previous: Position | None = None) -> StreamPosition:
         """The end of the stream.
 
-        Raises `ChangesLost`, `OtherStream`, `OtherSource`, `StreamDamaged`, `StreamUnreachable`.
+        Raises `ChangesLost`, `OtherStream`, `other-source`, `StreamDamaged`, `StreamUnreachable`.
         """
         files = self.files
         names = files.names()

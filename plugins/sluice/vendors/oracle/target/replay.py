@@ -70,7 +70,7 @@ class OracleReplayer(Replayer[SlaveTable]):
         return [*statements, Statement(update, words.values, otherwise=_insert(target, change.new))]
 
     def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
-        by_rule = isinstance(error, ForeignKeyViolation) or error.code == "ORA-2290" or of_trigger(error)
+        by_rule = isinstance(error, ForeignKeyViolation) or error.server_code == "ORA-2290" or of_trigger(error)
         return unfit(change.table, target.reason_shown(error)) if of_row(error) and not by_rule else None
 
     def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:

@@ -128,7 +128,7 @@ class OracleLoadTarget(DefinedLoadTarget):
         try:
             session.run(f"CREATE TABLE {names.place(table)} (\n    {body}\n)")
         except StatementFailed as error:
-            if error.code != _NO_SUCH_USER:
+            if error.server_code != _NO_SUCH_USER:
                 raise
             raise type(error)(
                 f"{session.place}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
@@ -146,7 +146,7 @@ class OracleLoadTarget(DefinedLoadTarget):
             try:
                 session.run(f"CREATE GLOBAL TEMPORARY TABLE {names.place(scratch)} ({columns}) ON COMMIT PRESERVE ROWS")
             except StatementFailed as error:
-                if error.code != _NAME_USED:  # another session was faster
+                if error.server_code != _NAME_USED:  # another session was faster
                     raise
         return scratch
 
@@ -188,7 +188,7 @@ class OracleLoadTarget(DefinedLoadTarget):
             try:
                 session.run(f"TRUNCATE TABLE {names.place(table)}")
             except StatementFailed as error:
-                if error.code != _REFERRED:
+                if error.server_code != _REFERRED:
                     raise
                 session.run(f"DELETE FROM {names.place(table)}")
 
@@ -248,7 +248,7 @@ class OracleLoadTarget(DefinedLoadTarget):
         try:
             session.call("DBMS_STATS.GATHER_TABLE_STATS(:owner, :name)", values)
         except StatementFailed as error:
-            if error.code != _NOT_ANALYZED:
+            if error.server_code != _NOT_ANALYZED:
                 raise
             log.info("%s: no statistics of %s were gathered: %s", session.place, table, error.reason)
 

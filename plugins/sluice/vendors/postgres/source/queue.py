@@ -21,7 +21,7 @@ from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
 from sluice.model.names import TableName
 from sluice.model.position import Position
-from sluice.model.server_identity import MasterReplaced, Origin
+from sluice.model.server_identity import Origin, master_replaced
 from sluice.model.shape import TableShape
 from sluice.model.window import Window
 from sluice.vendors.common.queue_notes import QueueNotes, parsed
@@ -51,7 +51,7 @@ class PostgresQueue(Bound, QueueNotes):
 
         On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it returns the position
         of that transaction's snapshot. Such a position may be the marker of a block, but not the beginning of a window,
-        because its sequence values were read too late. Raises `MasterWentBack`, `MasterReplaced`, `FailOverUnproven`,
+        because its sequence values were read too late. Raises `MasterWentBack`, `master-replaced`, `failover-unproven`,
         and psycopg's errors.
         """
         statement = self.sql("position")
@@ -82,7 +82,7 @@ class PostgresQueue(Bound, QueueNotes):
         return self.session.poll(sql_files.render("postgres", "snapshot_now")) == SnapshotPosition.of(since).snapshot
 
     def expect_continued(self, positions: Iterable[Position]) -> None:
-        """Raises `MasterReplaced` where the history of the master does not contain what `positions` have seen.
+        """Raises `master-replaced` where the history of the master does not contain what `positions` have seen.
 
         The log's end alone does not tell: a master whose files were restored from a snapshot soon comes past the
         places, transactions and keys that it had before.
@@ -108,7 +108,7 @@ class PostgresQueue(Bound, QueueNotes):
                 continue
             high, _ = recorded.get(position.run, (0, False))
             if high < position.high:
-                raise MasterReplaced(
+                raise master_replaced(
                     former,
                     origin,
                     f"it has no record of its state of {position.time}, which was seen, as after a restore "
@@ -116,7 +116,7 @@ class PostgresQueue(Bound, QueueNotes):
                 )
 
     def _expect_history(self, before: SnapshotPosition, now: Origin) -> None:
-        """Raises `MasterReplaced`, `FailOverUnproven` where the log of the server at `now` does not continue that of
+        """Raises `master-replaced`, `failover-unproven` where the log of the server at `now` does not continue that of
         `before`."""
         former = before.origin
         if former is None or former == now:

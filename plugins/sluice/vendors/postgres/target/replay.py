@@ -11,7 +11,7 @@ that does not fit; `overwrite` is safe mode.
 
 Statements are sent in batches without waiting for each answer. A batch that fails is undone and repeated change by
 change, which shows the one at fault. Raises, after undoing everything and with the transaction still usable: `Drift`,
-`RowStays`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`, `SlaveTableMissing`, `MalformedContent`; else errors of the
+`RowStays`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`, `SlaveTableMissing`, `malformed-content`; else errors of the
 session.
 
 Safe mode may displace rows that have a unique value which another row needs. `done.displaced` names them; the caller

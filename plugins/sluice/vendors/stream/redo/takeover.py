@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sluice.database.session import Session
-from sluice.model.position import OtherSource, Position, ScnPosition
+from sluice.model.position import Position, ScnPosition, other_source
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files, parsed
 from sluice.vendors.stream.lines import Commit, Header
@@ -24,12 +24,12 @@ _COMMIT = b'{"commit":'
 def place(connection: Session, position: Position) -> Position | None:
     """The position in the stream that covers what `position` covers; None if that is one of a stream itself.
 
-    Raises `OtherSource`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
+    Raises `other-source`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
     """
     if isinstance(position, StreamPosition):
         return None
     if not isinstance(position, ScnPosition):
-        raise OtherSource(position, "the redo of an Oracle master")
+        raise other_source(position, "the redo of an Oracle master")
     files = files_of(connection)
     names = files.names()
     shown = 0
@@ -37,7 +37,7 @@ def place(connection: Session, position: Position) -> Position | None:
         for end in reversed(list(_ends(files, file, names))):
             state = State.parse(end.source) if end.source is not None else None
             if state is None or position.resetlogs not in {thread.resetlogs for thread in state.threads}:
-                raise OtherSource(position, "the redo of this incarnation of the master")
+                raise other_source(position, "the redo of this incarnation of the master")
             if position.oldest < state.begins:
                 raise OlderOpen(files.folder, position, state.begins)
             if state.shows(position.scn):
