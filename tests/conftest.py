@@ -98,6 +98,7 @@ TOGETHER = {
     "tests/scenarios/mariadb/": "one MariaDB, one H2",
     "tests/vendors/": "one MariaDB, one H2",
     "tests/scenarios/verify/test_comparison_job.py": "one start of Spark",
+    "tests/scenarios/binlog/": "one MariaDB with a log",
     "tests/scenarios/production/": "one start of Docker",
 }
 """Folders and files that share what takes long to start: one worker gets all those of the same word."""

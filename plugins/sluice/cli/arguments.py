@@ -223,8 +223,17 @@ def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--location", required=True, metavar="FOLDER", help="where to write the files; created if missing"
     )
-    parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
+    parser.add_argument(
+        "--database", metavar="URL", help="the master's database: postgresql://user@host:port/name, or mysql://…"
+    )
     parser.add_argument("--schema", default="sluice", help="schema of the replication's objects (default sluice)")
+    parser.add_argument(
+        "--tables",
+        action=Tables,
+        default=[],
+        metavar="LIST",
+        help=f"of a MariaDB master the tables to record: {TABLES}; public is the URL's database (default public.*)",
+    )
     parser.add_argument("--once", action="store_true", help="record the changes so far, and end")
 
 

@@ -1,11 +1,12 @@
 """Writing the changes of a master where another replication reads them, as its source."""
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sluice.database.change_log import ChangeLogClass
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -154,6 +155,19 @@ class ReceiverClass(Protocol):
     from which a thread that never began is read."""
 
     def __call__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver: ...
+
+
+class LogRecorderClass(Protocol):
+    """`wanted`: which tables of the log are recorded."""
+
+    def __call__(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        folder: Path,
+        wanted: Callable[[TableName], bool],
+        change_log: ChangeLogClass,
+    ) -> Recorder: ...
 
 
 class RecorderClass(Protocol):

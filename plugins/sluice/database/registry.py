@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
+from sluice.database.change_log import ChangeLogClass
 from sluice.database.disk_groups import DiskGroups, DiskGroupsClass
 from sluice.database.recorder import RedoStream, Takeover
 from sluice.database.session import Session, SessionOptions
@@ -15,6 +16,7 @@ from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import (
     ARCHIVED_LOGS,
+    CHANGE_LOGS,
     DISK_GROUPS,
     MASTERS,
     SOURCES,
@@ -128,6 +130,12 @@ def disk_groups(info: ConnectionInfo) -> DiskGroups:
     """The files in a master's own storage, over the instance that `info` names."""
     made: DiskGroupsClass = _member(DISK_GROUPS[info.vendor])
     return made(info)
+
+
+def change_log(vendor: str) -> ChangeLogClass | None:
+    """What reads the log of a vendor's servers; None where changes are captured otherwise."""
+    made: ChangeLogClass | None = _member(CHANGE_LOGS[vendor]) if vendor in CHANGE_LOGS else None
+    return made
 
 
 def _member(place: str) -> Any:

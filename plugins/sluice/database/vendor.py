@@ -14,7 +14,14 @@ from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import MasterPreflight, Preflight
-from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
+from sluice.database.recorder import (
+    LogRecorderClass,
+    MergerClass,
+    ReceiverClass,
+    RecorderClass,
+    RedoStreamClass,
+    Takeover,
+)
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import MasterRows, Rows
 from sluice.database.schema import MasterSchemas, Schemas
@@ -60,6 +67,11 @@ class RecordedSource(Source, Protocol):
     @property
     def recorder(self) -> RecorderClass:
         """Records the changes of a database."""
+        ...
+
+    @property
+    def log_recorder(self) -> LogRecorderClass:
+        """Records the changes of a database from its own log."""
         ...
 
     @property

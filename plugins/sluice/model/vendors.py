@@ -74,5 +74,8 @@ ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
 DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
 """Reads redo logs in the master's own storage: a `sluice.database.disk_groups.DiskGroupsClass`."""
 
+CHANGE_LOGS = {"mysql": "sluice.vendors.mysql.binlog.log:BinaryLog"}
+"""Vendors whose servers log their own changes: what reads such a log, a `sluice.database.change_log.ChangeLogClass`."""
+
 FIRST = "postgres"
 """The default vendor of a configuration and of a position's text."""

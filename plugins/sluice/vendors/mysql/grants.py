@@ -42,6 +42,12 @@ def granted(session: MySQLSession, grantee: str, database: str) -> set[str]:
     return privileges_found
 
 
+def granted_everywhere(session: MySQLSession, grantee: str) -> set[str]:
+    """The account's privileges on the whole server. Those of roles are not among them."""
+    found = [privileges.split(",") for pattern, privileges in _granted(session, grantee) if pattern == "*"]
+    return {one.strip() for privileges in found for one in privileges}
+
+
 def revokes(session: MySQLSession, grantee: str) -> list[str]:
     """The statements that take back what the account was granted on databases, not on the whole server."""
     return [

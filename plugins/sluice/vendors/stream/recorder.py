@@ -127,7 +127,7 @@ class Recorder:
         master_of(self.info.vendor).capture(session, self.prefix, self.schema).require()
         queue = self._queue(session)
         self.folder.mkdir(parents=True, exist_ok=True)
-        end, stream = self._end()
+        end, stream = end_of(self.folder, self.prefix)
         if end is None:
             now = queue.take()
             queue.secure(now)
@@ -142,17 +142,6 @@ class Recorder:
         shapes = queue.definitions(tables, seen, 0)
         known = {table: TableDefinition(shape) for table, shape in shapes.items()}
         return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
-
-    def _end(self) -> tuple[Commit | None, str]:
-        """The end of the stream, None for a new one; and its name."""
-        files = Files(self.folder)
-        with suppress(StreamUnreachable):
-            names = files.names()
-            last = files.index(names[-1], names)
-            if last.end.source is None:
-                raise RecordedElsewhere(self.folder)
-            return last.end, last.header.stream
-        return None, f"{self.prefix}{secrets.token_hex(4)}"
 
     def _window(
         self, session: Session, reader: ChangeReader, writer: Writer, seen: Position, *, unless_empty: bool = False
@@ -189,6 +178,18 @@ class _Begun:
 
     def __exit__(self, *_: object) -> None:
         self.writer.close()
+
+
+def end_of(folder: Path, prefix: Prefix) -> tuple[Commit | None, str]:
+    """The end of the stream in a folder, None for a new one; and its name. Raises `RecordedElsewhere`."""
+    files = Files(folder)
+    with suppress(StreamUnreachable):
+        names = files.names()
+        last = files.index(names[-1], names)
+        if last.end.source is None:
+            raise RecordedElsewhere(folder)
+        return last.end, last.header.stream
+    return None, f"{prefix}{secrets.token_hex(4)}"
 
 
 def _slices(reader: ChangeReader, window: Window) -> Iterator[pa.Table]:

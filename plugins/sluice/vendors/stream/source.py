@@ -8,7 +8,14 @@ from sluice import whole_files
 from sluice.database import xml_images
 from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
-from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
+from sluice.database.recorder import (
+    LogRecorderClass,
+    MergerClass,
+    ReceiverClass,
+    RecorderClass,
+    RedoStreamClass,
+    Takeover,
+)
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.database.vendor import RecordedSource
@@ -193,6 +200,12 @@ class RecordedStream(RecordedSource):
         from sluice.vendors.stream.recorder import Recorder
 
         return Recorder
+
+    @property
+    def log_recorder(self) -> LogRecorderClass:
+        from sluice.vendors.stream.log_recorder import LogRecorder
+
+        return LogRecorder
 
     @property
     def merger(self) -> MergerClass:

@@ -103,18 +103,25 @@ class Writer:
         self.tables |= {definition.table: definition for definition in definitions}
         self._next_file()
 
-    def commit(self, time: str, source: str | None = None, lost: str | None = None) -> Commit:
+    @property
+    def added(self) -> int:
+        """How many changes the open transaction has."""
+        return self._number - self.end.position
+
+    def commit(self, time: str, source: str | None = None, lost: str | None = None, *, synced: bool = True) -> Commit:
         """Ends the transaction, which is on disk when this returns. Without changes it says that nothing changed.
 
-        `lost`: why later changes of the master are lost.
+        `lost`: why later changes of the master are lost. `synced`: false where the recorder can read again what a crash
+        of the machine takes away.
         """
         self.end = Commit(self._number, time, source, lost)
         self._write(write(self.end))
         assert self._file is not None
         try:
             self._file.flush()
-            os.fsync(self._file.fileno())
             size = self._file.tell()
+            if synced or size > self._file_bytes:
+                os.fsync(self._file.fileno())
         except OSError as error:
             raise FolderRefused(self.folder, error.strerror or str(error)) from error
         if size > self._file_bytes:

@@ -1,0 +1,151 @@
+"""A database that logs its own changes, as a recorder reads them: whole transactions in the order of their commits."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from sluice.errors import DataLost
+from sluice.model.connection import ConnectionInfo
+from sluice.model.logical_type import LogicalType
+from sluice.model.names import TableName
+
+
+@dataclass(frozen=True)
+class LoggedColumn:
+    """A column of a table in the log, in no vendor's words."""
+
+    name: str
+    logical: LogicalType
+    nullable: bool
+    key: int = 0
+    """Its place in the key, from 1; 0: it is not in the key."""
+    generated: str = ""
+    """`s` stored, `v` virtual: its values are in no change."""
+
+
+@dataclass(frozen=True)
+class LoggedTable:
+    table: TableName
+    columns: tuple[LoggedColumn, ...]
+    certain: bool = True
+    """Whether its key is known. Else it was altered again since, and the log alone describes it."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Row changes of one table, in their order."""
+
+    table: LoggedTable
+    action: str
+    """`insert`, `update` or `delete`."""
+    rows: list[Any]
+    """Rows as texts by columns, None for NULL; of updates pairs of old and new row."""
+
+
+class Event(StrEnum):
+    """What happened to a table besides changes of its rows."""
+
+    CREATED = "created"
+    EMPTIED = "emptied"
+    DROPPED = "dropped"
+    RENAMED = "renamed"
+    ALTERED = "altered"
+    UNKNOWN = "unknown"
+    """Its rows changed in a way that the log does not tell."""
+
+
+@dataclass(frozen=True)
+class TableEvent:
+    event: Event
+    table: TableName
+    other: TableName | None = None
+    """Its new name."""
+    reason: str = ""
+    """Why its rows are unknown from there on."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Columns with another name: from the former to the new one."""
+    filled: Mapping[str, str | None] = field(default_factory=dict)
+    """Added columns: the value in older rows."""
+
+
+Part = Rows | TableEvent
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """The place after a transaction."""
+
+    server: str
+    """Identifies the server."""
+    transactions: str
+    """All transactions up to there, as the vendor writes such a set."""
+    file: str
+    offset: int
+    last: str = ""
+    """The last transaction before it; empty if none was read."""
+    checksum: int = 0
+    """Of that transaction's rows."""
+    before: str = ""
+    """The set without that transaction, and without those that were prepared and not decided: reading begins there."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    place: LogPlace
+    """After it."""
+    time: str
+    """When it was committed, as its session has it: ISO 8601, UTC."""
+    parts: Iterator[Part]
+    """To be read once, before the next transaction. Empty if it changed nothing that is replicated. Raises
+    `LogUnreadable`."""
+
+
+class LogUnreadable(DataLost):
+    """What the log has from a place on cannot be followed."""
+
+    def __init__(self, place: str, reason: str):
+        super().__init__(
+            f"{place}: {reason}. Later changes are not recorded: load the slaves' tables anew and begin a new stream "
+            "in another folder."
+        )
+        self.reason = reason
+
+
+class ChangeLog(Protocol):
+    """Reads the log of one server, over connections of its own; for one thread at a time."""
+
+    def __enter__(self) -> "ChangeLog": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def expect_fit(self, *, tables: bool) -> None:
+        """Raises `Terminal` with all that the server and the account lack, and the `tables`, each with the remedy."""
+        ...
+
+    def end(self) -> LogPlace:
+        """The end of the log now. Raises `DatabaseError`."""
+        ...
+
+    def tables(self) -> Collection[LoggedTable]:
+        """The replicated tables as they are now."""
+        ...
+
+    def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
+        """The transactions after a place. None: nothing more is there at the moment, said about once a second.
+
+        `waits`: goes on until the connection ends; otherwise ends there. Raises `LogUnreadable` where the log does not
+        continue what was read before, `DatabaseError`, `Terminal`.
+        """
+        ...
+
+    def clock(self) -> datetime:
+        """The server's time now."""
+        ...
+
+
+class ChangeLogClass(Protocol):
+    """`wanted`: which tables are replicated. `application`: the name of the connections."""
+
+    def __call__(self, info: ConnectionInfo, wanted: Callable[[TableName], bool], *, application: str) -> ChangeLog: ...

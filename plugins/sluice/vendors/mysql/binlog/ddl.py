@@ -1,0 +1,439 @@
+"""Statements of the log: which tables they define, and whether the rows that were there are known afterwards.
+
+There is no grammar here, only words and names: what a statement did to the columns is in the description of the table
+before its next rows.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sluice.database.change_log import Event
+
+Place = tuple[str, str]
+"""Database and name of a table; an empty name: all tables of the database."""
+
+_ANSI_QUOTES, _NO_BACKSLASH_ESCAPES, _STRICT = 0x4, 0x100000, 0x200000 | 0x400000
+"""Bits of sql_mode."""
+_ROWS = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "SELECT", "WITH", "EXECUTE", "HANDLER"}
+)
+_HARMLESS = frozenset(
+    [
+        "GRANT",
+        "REVOKE",
+        "SET",
+        "ANALYZE",
+        "OPTIMIZE",
+        "REPAIR",
+        "CHECK",
+        "CHECKSUM",
+        "FLUSH",
+        "INSTALL",
+        "UNINSTALL",
+        "LOCK",
+        "UNLOCK",
+        "RESET",
+        "SAVEPOINT",
+        "RELEASE",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "XA",
+        "KILL",
+        "SHUTDOWN",
+        "BACKUP",
+        "CHANGE",
+        "START",
+        "STOP",
+        "PURGE",
+        "CACHE",
+        "SIGNAL",
+        "USE",
+        "COMMENT",
+    ]
+)
+"""First words of statements that change neither rows nor definitions of tables."""
+_NO_COLUMN = frozenset(["INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PRIMARY"])
+_OPTIONS = frozenset(
+    [
+        "COMMENT",
+        "AUTO_INCREMENT",
+        "DEFAULT",
+        "CHARACTER",
+        "CHARSET",
+        "COLLATE",
+        "ROW_FORMAT",
+        "KEY_BLOCK_SIZE",
+        "FORCE",
+        "ORDER",
+        "ALGORITHM",
+        "LOCK",
+        "ENABLE",
+        "DISABLE",
+        "WITH",
+        "WITHOUT",
+        "NOWAIT",
+        "WAIT",
+        "REMOVE",
+        "REORGANIZE",
+        "COALESCE",
+        "REBUILD",
+        "ANALYZE",
+        "CHECK",
+        "OPTIMIZE",
+        "REPAIR",
+        "PARTITION",
+    ]
+)
+"""First words of clauses of ALTER TABLE that change no value."""
+_NUMBER = re.compile(r"(?:tiny|small|medium|big)?int(?:eger)?|int[1-8]|decimal|dec|numeric|fixed|bool(?:ean)?", re.I)
+_TEXT = re.compile(r"(?:national|n?(?:var)?char|(?:tiny|medium|long)?text|character)\Z", re.I)
+_TOKEN = re.compile(
+    r"""\s+|\#[^\n]*|--(?=[\s\x00-\x1f]|\Z)[^\n]*   # nothing
+    |(?P<open>/\*M?!(?P<version>\d{5,6})?)|(?P<close>\*/)|/\*.*?\*/
+    |`(?P<name>(?:[^`]|``)*)`|(?P<quote>['"])|(?P<word>[\w$\u0080-\uffff]+)|(?P<sign>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+
+
+class RowsAsStatement(Exception):
+    """A statement that changes rows, and was logged as a statement. The text is its first word: the rest may have
+    passwords."""
+
+
+@dataclass(frozen=True)
+class Token:
+    text: str
+    kind: str
+    """`word`, `name` (quoted), `text` (a literal) or `sign`."""
+
+    @property
+    def upper(self) -> str:
+        """A word in capital letters; empty for other tokens."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def names(self) -> bool:
+        return self.kind in ("word", "name")
+
+
+_END = Token("", "sign")
+
+
+@dataclass
+class Defined:
+    """What a statement does to one table."""
+
+    event: Event
+    table: Place
+    other: Place | None = None
+    reason: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+    filled: dict[str, str | None] = field(default_factory=dict)
+
+
+def tokens(sql: str, sql_mode: int) -> Iterator[Token]:
+    """The words, names and literals of a statement, with those of comments that the server executes."""
+    at, executed = 0, False
+    while at < len(sql):
+        found = _TOKEN.match(sql, at)
+        assert found is not None
+        at = found.end()
+        if found["open"]:
+            version = int(found["version"] or 0)
+            # MariaDB leaves out what is for MySQL 5.7 and later only.
+            if found["open"].startswith("/*!") and 50700 <= version < 100000:
+                end = sql.find("*/", at)
+                at = len(sql) if end < 0 else end + 2
+            else:
+                executed = True
+        elif found["close"] and executed:
+            executed = False
+        elif found["name"] is not None:
+            yield Token(found["name"].replace("``", "`"), "name")
+        elif quote := found["quote"]:
+            names = quote == '"' and bool(sql_mode & _ANSI_QUOTES)
+            text, at = _quoted(sql, at, quote, escapes=not names and not sql_mode & _NO_BACKSLASH_ESCAPES)
+            yield Token(text, "name" if names else "text")
+        elif found["word"]:
+            yield Token(found["word"], "word")
+        elif found["sign"] or found["close"]:
+            yield Token(found.group(), "sign")
+
+
+def _quoted(sql: str, at: int, quote: str, *, escapes: bool) -> tuple[str, int]:
+    """The text up to the closing quote, and the place behind it."""
+    made = []
+    while at < len(sql):
+        letter = sql[at]
+        if letter == "\\" and escapes and at + 1 < len(sql):
+            made.append(_ESCAPED.get(sql[at + 1], sql[at + 1]))
+            at += 2
+        elif letter == quote:
+            if sql[at + 1 : at + 2] != quote:
+                return "".join(made), at + 1
+            made.append(quote)
+            at += 2
+        else:
+            made.append(letter)
+            at += 1
+    return "".join(made), at
+
+
+def defined(sql: str, database: str, sql_mode: int) -> list[Defined]:
+    """What a statement does to tables. `database`: the one of names without. Raises `RowsAsStatement`."""
+    words = _Words(list(tokens(sql, sql_mode)), database)
+    first = words.take().upper
+    if first in _HARMLESS or not first:
+        return []
+    match first:
+        case "CREATE":
+            return _create(words)
+        case "DROP":
+            return _drop(words)
+        case "RENAME":
+            return list(_renames(words)) if words.skip("TABLE", "TABLES") else []
+        case "TRUNCATE":
+            words.skip("TABLE")
+            return [Defined(Event.EMPTIED, words.place())]
+        case "ALTER":
+            return _alter(words, strict=bool(sql_mode & _STRICT))
+    raise RowsAsStatement(first)
+
+
+class _Words:
+    """Tokens, taken one after another."""
+
+    def __init__(self, tokens: Sequence[Token], database: str):
+        self.tokens = tokens
+        self.database = database
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at] if self.at < len(self.tokens) else _END
+
+    def take(self) -> Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def skip(self, *words: str) -> bool:
+        """Leaves the next token out if it is one of `words`, or a sign of them."""
+        token = self.next
+        if token.upper in words or (token.kind == "sign" and token.text in words):
+            self.at += 1
+            return True
+        return False
+
+    def skip_all(self, *words: str) -> None:
+        while self.next is not _END and self.skip(*words):
+            pass
+
+    def place(self) -> Place:
+        """A name of a table."""
+        first = self.take().text
+        if self.next == Token(".", "sign"):
+            self.take()
+            return first, self.take().text
+        return self.database, first
+
+    def clauses(self) -> Iterator["_Words"]:
+        """The rest, cut at commas outside of parentheses."""
+        depth, begins = 0, self.at
+        for at in range(self.at, len(self.tokens)):
+            token = self.tokens[at]
+            if token.kind == "sign":
+                depth += (token.text == "(") - (token.text == ")")
+                if token.text == "," and not depth:
+                    yield _Words(self.tokens[begins:at], self.database)
+                    begins = at + 1
+        yield _Words(self.tokens[begins:], self.database)
+
+    @property
+    def rest(self) -> Sequence[Token]:
+        return self.tokens[self.at :]
+
+
+def _create(words: _Words) -> list[Defined]:
+    replaces = False
+    if words.skip("OR"):
+        replaces = words.skip("REPLACE")
+    if words.next.upper in ("UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "INDEX"):
+        return []  # an index changes no row
+    if not words.skip("TABLE"):
+        return []
+    words.skip_all("IF", "NOT", "EXISTS")
+    table = words.place()
+    gone = [Defined(Event.DROPPED, table)] if replaces else []
+    return [*gone, Defined(Event.CREATED, table)]
+
+
+def _drop(words: _Words) -> list[Defined]:
+    if words.skip("DATABASE", "SCHEMA"):
+        words.skip_all("IF", "EXISTS")
+        return [Defined(Event.DROPPED, (words.take().text, ""))]
+    if not words.skip("TABLE", "TABLES"):
+        return []
+    words.skip_all("IF", "EXISTS")
+    return [Defined(Event.DROPPED, clause.place()) for clause in words.clauses()]
+
+
+def _renames(words: _Words) -> Iterator[Defined]:
+    words.skip_all("IF", "EXISTS")
+    for clause in words.clauses():
+        table = clause.place()
+        while clause.next is not _END and not clause.skip("TO"):
+            clause.take()
+        yield Defined(Event.RENAMED, table, clause.place())
+
+
+def _alter(words: _Words, *, strict: bool) -> list[Defined]:
+    words.skip("ONLINE", "OFFLINE")
+    ignores = words.skip("IGNORE")
+    if not words.skip("TABLE"):
+        return []
+    words.skip_all("IF", "EXISTS")
+    own = Defined(Event.ALTERED, words.place(), reason="rows that break a key were dropped" if ignores else "")
+    if words.skip("WAIT"):
+        words.take()
+    words.skip("NOWAIT")
+    made, dropped = [own], set[str]()
+    for clause in words.clauses():
+        _clause(clause, own, made, dropped, strict=strict)
+    if again := sorted(dropped & own.filled.keys()):
+        own.reason = own.reason or f"the column {again[0]} was dropped, and one of its name added"
+    return made
+
+
+def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str], *, strict: bool) -> None:
+    """One clause of ALTER TABLE: adds to what is known of the table, and of other tables."""
+
+    def unknown(reason: str) -> None:
+        own.reason = own.reason or reason
+
+    first = words.take().upper
+    match first:
+        case "ADD":
+            _add(words, own)
+        case "DROP":
+            if words.next.upper in ("PARTITION", "SUBPARTITION"):
+                unknown("a partition was dropped with its rows")
+            elif words.next.upper in ("SYSTEM", "PERIOD"):
+                unknown("its history of rows was dropped")
+            elif words.next.upper not in _NO_COLUMN:
+                words.skip("COLUMN")
+                words.skip_all("IF", "EXISTS")
+                dropped.add(words.take().text)
+        case "MODIFY" | "CHANGE":
+            words.skip("COLUMN")
+            words.skip_all("IF", "EXISTS")
+            name = words.take().text
+            if first == "CHANGE":
+                new = words.take().text
+                if new != name:
+                    own.renamed[name] = new
+            if not strict:
+                unknown(f"values of the column {name} may have been changed: sql_mode was not strict")
+            elif words.next.upper in ("ENUM", "SET"):
+                unknown(f"the labels of the column {name} may have been changed")
+        case "RENAME":
+            if words.skip("COLUMN"):
+                words.skip_all("IF", "EXISTS")
+                name = words.take().text
+                words.skip("TO")
+                own.renamed[name] = words.take().text
+            elif words.next.upper not in ("INDEX", "KEY"):
+                words.skip("TO", "AS", "=")
+                made.append(Defined(Event.RENAMED, own.table, words.place()))
+        case "CONVERT":
+            if not words.skip("TO"):
+                unknown("a partition became a table, or a table a partition")
+            elif not strict:
+                unknown("texts may have been changed: sql_mode was not strict")
+        case "EXCHANGE" | "TRUNCATE" | "IMPORT" | "DISCARD":
+            unknown("rows of a partition or tablespace went or came")
+            if first == "EXCHANGE":
+                while words.next is not _END and not words.skip("TABLE"):
+                    words.take()
+                made.append(Defined(Event.UNKNOWN, words.place(), reason="its rows were exchanged for a partition's"))
+        case "ENGINE" | "STORAGE":
+            words.skip("ENGINE", "=")
+            words.skip("=")
+            if words.next.text.upper() != "INNODB":
+                unknown(f"its engine is {words.next.text}, whose changes are not logged as they happen")
+        case "ALTER":
+            pass  # a default, or whether an index is used
+        case "":
+            pass
+        case _:
+            if first not in _OPTIONS and words.next.text != "=":
+                unknown(f"ALTER TABLE … {first} is not known")
+
+
+def _add(words: _Words, own: Defined) -> None:
+    """ADD: of columns what older rows have."""
+    if words.next.upper in _NO_COLUMN:
+        return
+    if words.next.upper == "PARTITION":
+        return
+    if words.next.upper in ("SYSTEM", "PERIOD"):
+        own.reason = own.reason or "it has a history of rows now"
+        return
+    words.skip("COLUMN")
+    words.skip_all("IF", "NOT", "EXISTS")
+    if words.skip("("):
+        # Up to the parenthesis that closes the list.
+        inside = _Words(words.rest[:-1], words.database)
+        for each in inside.clauses():
+            if each.next.upper not in _NO_COLUMN:
+                _column(each, own)
+        return
+    _column(words, own)
+
+
+def _column(words: _Words, own: Defined) -> None:
+    name, rest = words.take().text, words.rest
+    type_, upper = rest[0].text if rest else "", [token.upper for token in rest]
+    if "AS" in upper or "GENERATED" in upper:
+        return  # computed
+    own.filled[name] = None
+    if "AUTO_INCREMENT" in upper or "SERIAL" in upper:
+        own.reason = own.reason or f"the column {name} came with numbers of its own"
+    elif "DEFAULT" in upper:
+        value = _literal(rest[upper.index("DEFAULT") + 1 :], type_)
+        if value is None and upper[upper.index("DEFAULT") + 1 :][:1] != ["NULL"]:
+            own.reason = own.reason or f"the column {name} came with a default that is computed"
+        own.filled[name] = value
+    elif ("NOT", "NULL") in pairwise(upper) or "PRIMARY" in upper or "KEY" in upper:
+        if _NUMBER.fullmatch(type_):
+            own.filled[name] = "0"
+        elif _TEXT.match(type_):
+            own.filled[name] = ""
+        else:
+            own.reason = own.reason or f"the column {name} came with the value that its type has for NOT NULL"
+
+
+def _literal(rest: Sequence[Token], type_: str) -> str | None:
+    """A default that is a literal, and whose text is the value; None for another one."""
+    parts = list(rest)
+    sign = ""
+    if parts and parts[0].kind == "sign" and parts[0].text in "+-":
+        sign = parts.pop(0).text.replace("+", "")
+    if parts and parts[0].kind == "word" and parts[0].text.startswith("_") and len(parts) > 1:
+        parts.pop(0)  # the character set of the literal
+    if not parts:
+        return None
+    value = parts[0]
+    if _NUMBER.fullmatch(type_):
+        fraction = len(parts) > 1 and parts[1] == Token(".", "sign")
+        text = "".join(part.text for part in parts[:3]) if fraction else value.text
+        if re.fullmatch(r"\d+(?:\.\d+)?", text):
+            return sign + text
+        return {"TRUE": "1", "FALSE": "0"}.get(value.upper)
+    if _TEXT.match(type_) or type_.upper() == "ENUM":
+        return value.text if value.kind == "text" else None
+    return None

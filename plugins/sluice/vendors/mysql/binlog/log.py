@@ -1,0 +1,317 @@
+"""The binary log of a MariaDB master as a recorder reads it (`sluice.database.change_log.ChangeLog`).
+
+What was read is named by a set of GTIDs, so that reading goes on after a failover to a replica as well. Reading begins
+one transaction earlier than recording, and the last recorded one must come again as it was: a server that lost the end
+of its log gives the same GTIDs to other transactions.
+"""
+
+import logging
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice import sql_files
+from sluice.database.change_log import (
+    Event,
+    LoggedTable,
+    LogPlace,
+    LogUnreadable,
+    Part,
+    Rows,
+    TableEvent,
+    Transaction,
+)
+from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql.binlog import columns, ddl, events, groups, table_map
+from sluice.vendors.mysql.binlog import requirements as required
+from sluice.vendors.mysql.binlog.charsets import Charsets
+from sluice.vendors.mysql.binlog.columns import TableUnfit
+from sluice.vendors.mysql.binlog.dump import Dump, LogRefused
+from sluice.vendors.mysql.binlog.events import Gtid, Kind
+from sluice.vendors.mysql.binlog.groups import Group, Groups, NotFollowed
+from sluice.vendors.mysql.binlog.places import Transactions
+from sluice.vendors.mysql.binlog.row_code import Reader, reader
+from sluice.vendors.mysql.connection import MySQLSession, connect
+
+log = logging.getLogger("sluice.record")
+
+_SEQUENCE = ("next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment", "cache_size")
+"""How the columns of a sequence begin: its numbers are logged as rows, and are none."""
+
+
+class OtherServer(Terminal):
+    """Another server than before does not have what was recorded."""
+
+    def __init__(self, place: str, transactions: str, reason: str):
+        super().__init__(
+            f"{place}: this is another server than the one that was recorded, and its log does not go on behind "
+            f"{transactions}: {reason}. Let the connection name the former server, or a replica that has these "
+            "transactions in its log (log_slave_updates); or begin a new stream in another folder."
+        )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A description of a table in the log, and how its rows are read."""
+
+    logged: LoggedTable
+    rows: Reader | None
+    """None: they are not read."""
+    pairs: Reader | None
+    everything: int
+    """The bits of all columns."""
+    unfit: str = ""
+    """Why they are not."""
+
+
+class BinaryLog:
+    """See `ChangeLog`."""
+
+    def __init__(self, info: ConnectionInfo, wanted: Callable[[TableName], bool], *, application: str):
+        self.info, self.application, self._wanted = info, application, wanted
+        self.session = connect(info, application=application)
+        self._charsets = Charsets(self.session)
+        self._collations = {
+            str(name): int(number)
+            for name, number in self.session.run(
+                "SELECT collation_name, id FROM information_schema.collations WHERE id IS NOT NULL"
+            )
+        }
+        self._known: dict[bytes, _Known | None] = {}
+        self._dumping: MySQLSession | None = None
+
+    def __enter__(self) -> "BinaryLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+        if self._dumping is not None:
+            self._dumping.close()
+
+    def clock(self) -> datetime:
+        return self.session.clock()
+
+    def expect_fit(self, *, tables: bool) -> None:
+        required.expect(self.session, [table for table in self._all_tables() if self._wanted(table)] if tables else [])
+
+    def end(self) -> LogPlace:
+        row = self.session.run("SELECT @@server_uid, @@global.gtid_binlog_pos").fetchone()
+        status = self.session.run("SHOW MASTER STATUS").fetchone()
+        assert row is not None
+        assert status is not None
+        transactions = str(Transactions.parse(str(row[1])))
+        return LogPlace(str(row[0]), transactions, str(status[0]), int(status[1]), before=transactions)
+
+    def tables(self) -> Collection[LoggedTable]:
+        found = [table for table in self._all_tables() if self._wanted(table)]
+        return [columns.logged(shape) for shape in catalog.shapes(self.session, found).values()]
+
+    def _all_tables(self) -> list[TableName]:
+        """All tables of the server's databases that are not its own."""
+        return sorted(
+            names.table_of(self.session, database, name)
+            for database, name, _, _ in self.session.read_schema(
+                sql_files.render("mysql", "binlog_tables", tables="TRUE")
+            )
+            if database.lower() not in names.OF_SERVER
+        )
+
+    def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
+        server = self._server()
+        try:
+            yield from self._read(after, server, waits=waits)
+        except (LogRefused, NotFollowed) as reason:
+            if isinstance(reason, LogRefused) and server != after.server:
+                raise OtherServer(self.info.place, after.transactions, str(reason)) from None
+            raise LogUnreadable(self.info.place, str(reason).rstrip(".")) from None
+
+    def _read(self, after: LogPlace, server: str, *, waits: bool) -> Iterator[Transaction | None]:
+        number = zlib.crc32(self.application.encode()) | 1 << 31
+        self._dumping = connect(self.info, application=self.application)
+        dump = Dump(self._dumping, number, after.before)
+        reading = _Reading(after, server)
+        try:
+            for event in dump.events(waits=waits):
+                if event.kind == Kind.HEARTBEAT:
+                    reading.expect_continued()
+                    yield None
+                    continue
+                for place, group in reading.add(event, dump.file):
+                    # Anything that cannot be followed is noticed before any of the transaction is used.
+                    defined = []
+                    for each in group.events:
+                        if each.kind == Kind.TABLE_MAP:
+                            self._table(each.data)
+                        elif each.kind not in events.ACTIONS:
+                            defined.append(groups.statements_of(events.query(each)))
+                    moment = f"{datetime.fromtimestamp(group.time, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+                    yield Transaction(place, moment, self._parts(group, defined))
+                    group.events.close()
+            reading.expect_continued()
+            yield None
+        finally:
+            self._dumping.close()
+
+    def _server(self) -> str:
+        row = self.session.run("SELECT @@server_uid").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    # -- the parts of a transaction
+
+    def _parts(self, group: Group, defined: Iterable[list[ddl.Defined]]) -> Iterator[Part]:
+        maps: dict[int, _Known | None] = {}
+        statements = iter(defined)
+        told: set[tuple[TableName, str]] = set()
+
+        def unknown(table: TableName, reason: str) -> Iterator[Part]:
+            if (table, reason) not in told:
+                told.add((table, reason))
+                yield TableEvent(Event.UNKNOWN, table, reason=reason)
+
+        for event in group.events:
+            if event.kind == Kind.TABLE_MAP:
+                maps[table_map.table_id(event.data)] = self._table(event.data)
+            elif event.kind in events.ACTIONS:
+                body = events.rows(event)
+                known = maps.get(body.table)
+                if known is None:
+                    continue
+                table = known.logged.table
+                action = events.ACTIONS[Kind(event.kind)]
+                read = known.pairs if action == "update" else known.rows
+                if read is None:
+                    yield from unknown(table, known.unfit)
+                elif body.before != known.everything or body.after != known.everything:
+                    yield from unknown(table, _PARTIAL)
+                else:
+                    try:
+                        rows = read(body.data, body.at, len(body.data))
+                    except (ValueError, IndexError) as error:
+                        yield from unknown(table, f"a row cannot be read from the log: {type(error).__name__}")
+                        continue
+                    yield Rows(known.logged, action, rows)
+            else:
+                # An ALTER in two phases is there twice, or was given up.
+                undone = group.gtid.flags_extra & (Gtid.START_ALTER | Gtid.ROLLBACK_ALTER)
+                for each in next(statements) if not undone else ():
+                    yield from self._happened(each)
+
+    def _happened(self, defined: ddl.Defined) -> Iterator[Part]:
+        """What a statement means for the replicated tables."""
+        table = self._named(defined.table)
+        other = None if defined.other is None else self._named(defined.other)
+        if not table.name or self._wanted(table):
+            if other is None or self._wanted(other):
+                yield TableEvent(defined.event, table, other, defined.reason, defined.renamed, defined.filled)
+            else:
+                yield TableEvent(Event.UNKNOWN, table, reason=f"it was renamed to {other}, which is not replicated")
+        elif other is not None and self._wanted(other):
+            reason = f"{table}, which is not replicated, was renamed to it with its rows"
+            yield TableEvent(Event.UNKNOWN, other, reason=reason)
+        self._known.clear()
+        if defined.event in (Event.CREATED, Event.ALTERED) and self._wanted(table):
+            for child, why in required.cascades(self.session, [table]):
+                if self._wanted(child):
+                    yield TableEvent(Event.UNKNOWN, child, reason=why)
+
+    def _named(self, place: ddl.Place) -> TableName:
+        """Statements name tables in the case in which they were written."""
+        database, name = (part.lower() for part in place) if self.session.folds_names else place
+        return names.table_of(self.session, database, name)
+
+    def _table(self, data: bytes) -> _Known | None:
+        """What is known of a TABLE_MAP; None for a table that is not replicated. Raises `NotFollowed`."""
+        described = data[events.HEAD_BYTES + 8 :]
+        if described not in self._known:
+            self._known[described] = self._described(data)
+        return self._known[described]
+
+    def _described(self, data: bytes) -> _Known | None:
+        database, name = table_map.table_name(data)
+        table = names.table_of(self.session, database, name)
+        if database.lower() in names.OF_SERVER or not self._wanted(table):
+            return None
+        try:
+            own = table_map.parse(data)
+        except table_map.MetadataMissing:
+            raise NotFollowed(
+                f"{table} has no names of columns in the log: SET GLOBAL binlog_row_metadata = 'FULL' on the master"
+            ) from None
+        if own.names[: len(_SEQUENCE)] == _SEQUENCE:
+            return None
+        shape = catalog.shape(self.session, table)
+        everything = (1 << len(own.columns)) - 1
+        why = required.unfit(self.session, [table]).get(table)
+        try:
+            if why is not None:
+                raise TableUnfit(why)
+            there = shape if shape is not None and columns.agrees(own, shape, self._charsets) else None
+            described = {column.name: column for column in there.columns} if there is not None else {}
+            read = columns.read_columns(own, described, self._charsets, self._collations)
+        except TableUnfit as unfit:
+            return _Known(LoggedTable(table, ()), None, None, everything, str(unfit))
+        made = columns.logged(there) if there is not None else columns.of_log(table, own, read)
+        cells = [each.cell for each in read]
+        return _Known(made, reader(cells, pairs=False), reader(cells, pairs=True), everything)
+
+
+_PARTIAL = "a session logs rows without some of their columns: its binlog_row_image is not FULL"
+
+
+class _Reading:
+    """Which groups come after a place, and that the log goes on where it was read."""
+
+    def __init__(self, after: LogPlace, server: str):
+        self._after, self._server = after, server
+        self._recorded = Transactions.parse(after.transactions)
+        self._seen = Transactions.parse(after.before)
+        """All groups that have come."""
+        self._groups = Groups()
+        self._prepared: dict[events.Xid, Transactions] = {}
+        """Where reading must begin again for each XA transaction that is not decided."""
+        self._continued = not after.last
+
+    def add(self, event: events.Event, file: str) -> Iterator[tuple[LogPlace, Group]]:
+        """The group that ends with the event, if it was not recorded before. Raises `NotFollowed`."""
+        try:
+            group = self._groups.add(event)
+        except (ValueError, IndexError) as error:
+            raise NotFollowed(f"an event in {file} before {event.next} cannot be read: {error}") from None
+        if group is None:
+            return
+        before, gtid = self._seen, group.gtid
+        self._seen = before.plus(gtid)
+        self._follow_prepared(before)
+        if self._recorded.covers(gtid):
+            if str(gtid) == self._after.last:
+                if groups.checksum(group) != self._after.checksum:
+                    raise NotFollowed(f"{gtid} is another transaction now: the end of the master's log was lost")
+                self._continued = True
+            group.events.close()
+            return
+        if not self._continued:
+            raise NotFollowed(f"{gtid} comes behind {self._after.last}, which is gone: the master's log was lost")
+        self._recorded = self._recorded.plus(gtid)
+        earliest = min(self._prepared.values(), key=lambda each: sum(part[2] for part in each.last), default=before)
+        place = LogPlace(
+            self._server, str(self._recorded), file, group.end, str(gtid), groups.checksum(group), str(earliest)
+        )
+        yield place, group
+
+    def expect_continued(self) -> None:
+        """All that the log has has come. Raises `NotFollowed`."""
+        if not self._continued:
+            raise NotFollowed(
+                f"its log ends before {self._after.last}, which was recorded: the end of the log was lost"
+            )
+
+    def _follow_prepared(self, before: Transactions) -> None:
+        for xid in self._groups.prepared:
+            self._prepared.setdefault(xid, before)
+        for xid in [xid for xid in self._prepared if xid not in self._groups.prepared]:
+            del self._prepared[xid]

@@ -1,0 +1,161 @@
+"""What a MariaDB master, its account and its tables need, so that its binary log holds every change of their rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice import sql_files
+from sluice.errors import Terminal
+from sluice.model.lack import Lack
+from sluice.model.names import TableName
+from sluice.vendors.mysql import catalog, grants, names
+from sluice.vendors.mysql.connection import MySQLSession
+
+OLDEST = (10, 6, 0)
+ENGINE = "InnoDB"
+SETTINGS = {
+    "binlog_format": ("ROW", "changes are logged as statements, which a recorder cannot follow; sessions that are open "
+                      "keep theirs until they connect again"),
+    "binlog_row_image": ("FULL", "rows are logged without some of their columns; open sessions keep it"),
+    "binlog_row_metadata": ("FULL", "names and types of columns are not in the log"),
+    "sync_binlog": ("1", "after a crash of the server the log lacks transactions that slaves have"),
+    "innodb_flush_log_at_trx_commit": ("1", "after a crash the server lacks transactions that slaves have"),
+}  # fmt: skip
+"""Settings, the value that each needs, and what happens without."""
+PRIVILEGES = {
+    "REPLICATION SLAVE": "the log is read as a replica reads it",
+    "BINLOG MONITOR": "the end of the log is asked for",
+}
+"""On all databases."""
+OF_TABLES = ("SELECT", "REFERENCES")
+"""On the databases of the tables: without another one than SELECT, foreign keys are hidden."""
+FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
+_ACTIONS = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+class MasterUnfit(Terminal):
+    """The master's log does not have all changes of the tables."""
+
+    def __init__(self, place: str, lacks: Sequence[Lack]):
+        listed = "\n".join(f"- {lack.what}: {lack.why}.{lack.mend}" for lack in lacks)
+        super().__init__(f"{place}: its binary log cannot be followed yet. Nothing was recorded.\n{listed}")
+        self.lacks = lacks
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a server says of itself and of the tables."""
+
+    mariadb: bool
+    version: tuple[int, int, int]
+    logs: bool
+    settings: Mapping[str, str]
+    filters: Mapping[str, str]
+    privileges: frozenset[str]
+    """On all databases."""
+    lacking_on: Mapping[str, Sequence[str]]
+    """Databases of the tables: privileges that the account has not on all of their tables."""
+    account: str
+    unfit: Mapping[TableName, str]
+    """Tables whose changes the log does not have as they happen, and why."""
+    cascades: Sequence[tuple[TableName, str]]
+    """Tables whose rows a foreign key changes, and how."""
+
+
+def lacking(found: Found) -> list[Lack]:
+    """What is missing. Pure."""
+    lacks = []
+
+    def lack(what: str, why: str, statement: str | None = None, remedy: str = "") -> None:
+        lacks.append(Lack("", what, why, statement, remedy=remedy))
+
+    if not found.mariadb or found.version < OLDEST:
+        lack("MariaDB 10.6 or later", "the log of other servers was never read", remedy="Use such a server.")
+        return lacks
+    if not found.logs:
+        remedy = "Write log_bin and a server_id into the server's configuration, and restart it."
+        lack("log_bin", "the server has no binary log", remedy=remedy)
+    for name, (wanted, why) in SETTINGS.items():
+        if found.settings.get(name, "").upper() != wanted:
+            value = wanted if wanted.isdigit() else f"'{wanted}'"
+            lack(f"{name} = {wanted}", why, f"SET GLOBAL {name} = {value}", "Write it into the configuration, too.")
+    for name, databases in found.filters.items():
+        if databases:
+            remedy = "Take it out of the server's configuration, and restart it."
+            lack(f"no {name}", f"only some databases are logged ({databases})", remedy=remedy)
+    wanted_privileges = {
+        "REPLICATION SLAVE": "the log is read as a replica reads it",
+        "BINLOG MONITOR": "its end is asked for",
+    }
+    for privilege, why in wanted_privileges.items():
+        if not {privilege, "ALL PRIVILEGES"} & found.privileges:
+            lack(privilege, why, f"GRANT {privilege} ON *.* TO {found.account}")
+    for database, names_of in found.lacking_on.items():
+        statement = grants.grant(", ".join(names_of), database, found.account)
+        why = "tables are read, and their foreign keys are hidden without"
+        lack(f"{', '.join(names_of)} on {database}", why, statement)
+    for table, why in found.unfit.items():
+        history = "history" in why
+        statement = None if history else f"ALTER TABLE {_place(table)} ENGINE = {ENGINE}"
+        lack(f"{table} as a plain table of {ENGINE}", why, statement, "Leave the table out." if history else "")
+    for table, why in found.cascades:
+        remedy = "Let the application change these rows itself, or leave the tables out."
+        lack(f"{table} without actions of foreign keys", why, remedy=remedy)
+    return lacks
+
+
+def expect(session: MySQLSession, tables: Sequence[TableName]) -> None:
+    """Raises `MasterUnfit`."""
+    if lacks := lacking(find(session, tables)):
+        raise MasterUnfit(session.info.place, lacks)
+
+
+def find(session: MySQLSession, tables: Sequence[TableName]) -> Found:
+    settings = dict(session.run("SHOW GLOBAL VARIABLES").fetchall())
+    logs = str(settings.get("log_bin", "")).upper() == "ON"
+    account = grants.own_account(session)
+    privileges = grants.granted_everywhere(session, account)
+    filters: dict[str, str] = {}
+    if logs and {"BINLOG MONITOR", "ALL PRIVILEGES"} & privileges:
+        status = session.run("SHOW MASTER STATUS").fetchone()
+        filters = dict(zip(FILTERS, map(str, status[2:4] if status else ()), strict=False))
+    databases = sorted({names.database_of(session, table.schema) for table in tables})
+    lacking_on = {}
+    for database in databases:
+        had = grants.granted(session, account, database)
+        if "ALL PRIVILEGES" not in had and (lacks := [each for each in OF_TABLES if each not in had]):
+            lacking_on[database] = lacks
+    return Found(
+        session.mariadb, session.version, logs, settings, filters, frozenset(privileges), lacking_on, account,
+        unfit(session, tables),
+        cascades(session, tables),
+    )  # fmt: skip
+
+
+def unfit(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Those of `tables` whose changes the log does not have as they happen, and why."""
+    if not tables:
+        return {}
+    found = {}
+    condition, values = catalog.among(session, tables)
+    statement = sql_files.render("mysql", "binlog_tables", tables=condition)
+    for database, name, kind, engine in session.read_schema(statement, values):
+        table = names.table_of(session, database, name)
+        if str(engine) != ENGINE:
+            found[table] = f"its engine is {engine}, which undoes nothing, and logs otherwise than it stores"
+        elif kind == "SYSTEM VERSIONED":
+            found[table] = "its history is logged as rows"
+    return found
+
+
+def cascades(session: MySQLSession, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
+    """Tables whose rows are changed by foreign keys from or to `tables`, and how."""
+    return [
+        (own.key.child, f"the foreign key {own.name} changes its rows by {_ACTIONS[action]}, which is in no log")
+        for own in catalog.foreign_keys(session, tables)
+        for action in sorted({own.key.on_update, own.key.on_delete} & _ACTIONS.keys())
+    ]
+
+
+def _place(table: TableName) -> str:
+    name = grants.in_backticks(table.name)
+    return name if table.schema == names.HERE else f"{grants.in_backticks(table.schema)}.{name}"

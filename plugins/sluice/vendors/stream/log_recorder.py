@@ -1,0 +1,176 @@
+"""Records a database's log into a folder: a transaction of the stream is one of the master.
+
+Each head and commit of the stream has the place in the log, so that a recorder that was killed goes on there. Slaves
+sync the file before they have what is in it; so a commit is not synced here, and what a crash of this machine takes
+away is read again.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sluice.database.change_log import ChangeLog, ChangeLogClass, LogPlace, LogUnreadable, Transaction
+from sluice.database.column_types import LogicalColumn
+from sluice.database.registry import vendor_of
+from sluice.errors import Transient
+from sluice.model.connection import ConnectionInfo
+from sluice.model.logical_type import ColumnType
+from sluice.model.names import Prefix, TableName
+from sluice.model.vendors import FIRST
+from sluice.vendors.stream.errors import ChangesLost
+from sluice.vendors.stream.lines import Commit
+from sluice.vendors.stream.log_definitions import LogDefinitions, Remembered
+from sluice.vendors.stream.recorder import (
+    IDLE_SECONDS,
+    LONGEST_BACKOFF_SECONDS,
+    RecordedElsewhere,
+    end_of,
+)
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.writer import FILE_BYTES, Writer
+
+log = logging.getLogger("sluice.record")
+
+KIND = "log"
+"""What the source of a commit says of itself."""
+
+
+class LogRecorder:
+    """See `sluice.database.recorder.Recorder`. `wanted`: which tables are recorded."""
+
+    def __init__(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        folder: Path,
+        wanted: Callable[[TableName], bool],
+        change_log: ChangeLogClass,
+        *,
+        file_bytes: int = FILE_BYTES,
+    ):
+        self.info, self.prefix, self.folder = info, prefix, folder
+        self.recorded = 0
+        self._wanted, self._log, self._file_bytes = wanted, change_log, file_bytes
+
+    def run(self, stop: threading.Event) -> None:
+        backoff = 0.0
+        while not stop.is_set():
+            before = self.recorded
+            try:
+                self._record(stop, waits=True)
+            except Transient as outage:
+                backoff = 0.25 if self.recorded != before else min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
+                stop.wait(backoff)
+
+    def record_once(self) -> Commit:
+        """Records everything that the log has now. Returns the end of the stream. Raises `Terminal`, `Transient`."""
+        return self._record(threading.Event(), waits=False)
+
+    def _record(self, stop: threading.Event, *, waits: bool) -> Commit:
+        application = f"sluice record {self.prefix} {self.folder}"
+        opened = self._log(self.info, self._wanted, application=application)
+        with opened as reader, closing(self._begin(reader)) as recording:
+            try:
+                for transaction in reader.read(recording.place, waits=waits):
+                    if transaction is None:
+                        recording.rest(reader.clock)
+                    else:
+                        self.recorded += recording.add(transaction)
+                    if stop.is_set():
+                        break
+            except LogUnreadable as lost:
+                recording.lost(lost.reason)
+                raise
+            recording.rest(reader.clock, at_once=True)
+            return recording.writer.end
+
+    def _begin(self, reader: ChangeLog) -> "_Recording":
+        """The stream, new or continued. Raises `ChangesLost`, `RecordedElsewhere`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        end, stream = end_of(self.folder, self.prefix)
+        # Later such tables differ from then on, and the others go on.
+        reader.expect_fit(tables=end is None)
+        if end is None:
+            place = reader.end()
+            definitions = LogDefinitions({}, _types(self.folder))
+            tables = {logged.table: definitions.define(logged) for logged in reader.tables()}
+            definitions.tables.update(tables)
+            end = Commit(0, _text(reader.clock()), _source(place, definitions.remembered))
+        else:
+            if end.lost is not None:
+                raise ChangesLost(self.folder, end.lost)
+            place, remembered = self._parsed(end)
+            session = StreamSession(self.folder)
+            names = session.files.names()
+            tables = session.files.index(names[-1], names).tables(end.position)
+            definitions = LogDefinitions(tables, _types(self.folder), remembered)
+        writer = Writer(self.folder, stream, end, definitions.tables, file_bytes=self._file_bytes)
+        # A head without a commit describes nothing yet.
+        writer.commit(end.time, end.source)
+        return _Recording(writer, definitions, place)
+
+    def _parsed(self, end: Commit) -> tuple[LogPlace, Remembered]:
+        try:
+            values = json.loads(end.source or "")
+            if values.get("kind") != KIND:
+                raise RecordedElsewhere(self.folder)
+            return LogPlace(**values["place"]), Remembered.of(values)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise RecordedElsewhere(self.folder) from None
+
+
+class _Recording:
+    """A writer, and the place in the log up to which it has everything."""
+
+    def __init__(self, writer: Writer, definitions: LogDefinitions, place: LogPlace):
+        self.writer, self.definitions, self.place = writer, definitions, place
+        self._written = place
+        self._wrote_at = time.monotonic()
+
+    def add(self, transaction: Transaction) -> int:
+        """Writes a transaction; how many changes it has."""
+        for part in transaction.parts:
+            self.writer.add_made(self.definitions.changes(part))
+        self.place = transaction.place
+        if added := self.writer.added:
+            self._commit(min(max(transaction.time, self.writer.end.time), _text(datetime.now(UTC))))
+            return added
+        return 0
+
+    def rest(self, clock: Callable[[], datetime], *, at_once: bool = False) -> None:
+        """All that the log has is recorded: says so from time to time, if nothing else was written."""
+        if self.place == self._written and time.monotonic() - self._wrote_at < IDLE_SECONDS:
+            return
+        if at_once or time.monotonic() - self._wrote_at >= IDLE_SECONDS:
+            self._commit(_text(clock()))
+
+    def lost(self, reason: str) -> None:
+        """Ends the stream: slaves apply what it has, and become INCONSISTENT."""
+        self.writer.commit(self.writer.end.time, self.writer.end.source, lost=reason)
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def _commit(self, moment: str) -> None:
+        self.writer.commit(moment, _source(self.place, self.definitions.remembered), synced=False)
+        self._written, self._wrote_at = self.place, time.monotonic()
+
+
+def _source(place: LogPlace, remembered: Remembered) -> str:
+    return json.dumps({"kind": KIND, "place": asdict(place), **remembered.values()}, separators=(",", ":"))
+
+
+def _text(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def _types(folder: Path) -> Callable[[Sequence[LogicalColumn]], Sequence[ColumnType]]:
+    types, session = vendor_of(FIRST).types, StreamSession(folder)
+    return lambda columns: types.made_of(session, columns)

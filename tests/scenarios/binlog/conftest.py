@@ -1,0 +1,33 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devstack.mariadb import MariaDBServer, ensure_installed
+from tests.conftest import new_folder
+from tests.scenarios.binlog.master import SETTINGS, Master
+
+_databases = iter(range(1, 1_000_000))
+
+
+@pytest.fixture(scope="session")
+def logging_server() -> Iterator[MariaDBServer]:
+    """A MariaDB with a binary log; it ends with the session."""
+    folder = new_folder("sluice-test-binlog-")
+    server = MariaDBServer(folder, settings=SETTINGS)
+    try:
+        ensure_installed()
+        server.start(die_with_parent=True)
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def master(logging_server: MariaDBServer, tmp_path: Path) -> Iterator[Master]:
+    """An empty database of its own, whose log is recorded into a folder of the test."""
+    made = Master(logging_server, f"shop_{next(_databases)}", tmp_path / "stream")
+    yield made
+    made.drop()

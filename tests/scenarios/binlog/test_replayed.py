@@ -1,0 +1,160 @@
+"""What is recorded of a MariaDB master is applied by the apply of any other stream, into slaves of two vendors."""
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devstack.mariadb import MariaDBServer
+from sluice import config
+from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.database.registry import vendor_of
+from sluice.executor import ThreadExecutor
+from sluice.model.connection import ConnectionInfo
+from sluice.pair import Pair
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.source import StreamChanges
+from tests.rig.applying import Applying
+from tests.scenarios.binlog.master import Master
+from tests.scenarios.binlog.test_recorder import command
+from tests.waiting import until
+
+CONFIG = """
+prefix: REC_
+master: {{capture: stream, location: {location}}}
+slaves:
+  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop}}
+tables: {{public.*: {{}}}}
+apply: {{lease: 2.0, checkpoint_interval: 0.1}}
+"""
+COLUMNS = (
+    "id bigint unsigned primary key, a int, b varchar(200), c decimal(20,4), d datetime(6), e double, f varbinary(40), "
+    "g enum('x','it''s'), h tinyint(1), i date, UNIQUE (a)"
+)
+NAMES = {"t": "id, a, b, c, d, e, f, g, h, i", "nk": "a, b"}
+"""The columns that are compared."""
+
+
+class Replay:
+    """The slave of a stream, with an apply in this process."""
+
+    def __init__(self, folder: Path, vendor: str, slave: ConnectionInfo, redis_url: str):
+        file = Path(os.environ["SLUICE_REPLICATIONS"]) / "REC.yaml"
+        file.write_text(CONFIG.format(location=folder, vendor=vendor))
+        self.pair = Pair.of(config.load("REC_"), "dr1", {"s": slave})
+        self.redis_url, self.redis = redis_url, redis_store.connect(redis_url)
+        self.folder, self.slave = folder, slave
+        self.failure: BaseException | None = None
+        self.raised: BaseException | None = None
+        self.session = vendor_of(vendor).sessions.connect(slave, application="test", autocommit=True)
+
+    def apply(self) -> None:
+        """Applies up to the stream's end."""
+        end = StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
+        with Applying(self, ThreadExecutor(2)):
+            until(lambda: self.failure is not None or self._covers(end))
+        if self.failure is not None:
+            raise self.failure
+
+    def _covers(self, end: StreamPosition) -> bool:
+        store = CheckpointStore.of(self.pair, self.session)
+        if not store.exists():
+            return False
+        found = store.read()
+        if found is None or found.catching_up or found.position is None:
+            return False
+        return StreamPosition.of(found.position).covers_all_of(end)
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        place = f'public."{table}"' if self.slave.vendor == "postgres" else f'"{table}"'
+        query = f"SELECT {NAMES[table]} FROM {place}"
+        return normal(self.session.execute(query.encode()).fetchall())
+
+
+def normal(rows: Any) -> list[tuple[Any, ...]]:
+    """Rows in an order and a form that clients of both vendors have in common."""
+
+    def value(one: Any) -> Any:
+        if isinstance(one, bytes | memoryview):
+            return bytes(one).hex()
+        if hasattr(one, "tzinfo"):
+            return one.replace(tzinfo=None).isoformat()
+        return str(one) if one is not None else None
+
+    return sorted((tuple(value(each) for each in row) for row in rows), key=repr)
+
+
+@pytest.fixture(params=["postgres", "mysql"])
+def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
+    """An empty database: of MariaDB on the master's own server."""
+    name = "database" if request.param == "postgres" else "mariadb_beside"
+    make: Callable[[], ConnectionInfo] = request.getfixturevalue(name)
+    return request.param, make()
+
+
+@pytest.fixture
+def mariadb_beside(logging_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
+    name = "beside"
+    logging_server.drop_account(name, name)
+    logging_server.create_account(name, name)
+    yield lambda: logging_server.info(name, name)
+    logging_server.drop_account(name, name)
+
+
+def write(master: Master, chance: random.Random, transactions: int) -> None:
+    """Random transactions, of which some change and swap keys, and some are undone."""
+    key = lambda: chance.randint(1, 40)  # noqa: E731
+    for _ in range(transactions):
+        master.run("BEGIN")
+        for _ in range(chance.randint(1, 5)):
+            a, b = key(), key()
+            row = f"{b}, '<&>''é {b}', {b}.25, '2026-11-29 01:02:03.{b:06}', {b} / 7, x'00{b:02x}', 'it''s', {b}"
+            kinds = [
+                [f"REPLACE INTO t VALUES ({a}, {row}, '2026-02-28')"],
+                [f"REPLACE INTO t (id, a) VALUES ({a}, NULL)"],
+                [f"UPDATE IGNORE t SET a = {b}, b = repeat('€', {b}) WHERE id = {a}"],
+                [f"UPDATE t SET id = {new} WHERE id = {old}" for old, new in ((a, 1000), (b, a), (1000, b))],
+                [f"DELETE FROM t WHERE id = {a}"],
+                [f"INSERT INTO nk VALUES ({a}, 0.5), ({a}, NULL)"],
+                [f"DELETE FROM nk WHERE a = {b} LIMIT 1"],
+            ]
+            master.run(*chance.choice(kinds))
+        master.run("ROLLBACK" if chance.random() < 0.2 else "COMMIT")
+
+
+def expect_equal(master: Master, replay: Replay) -> None:
+    for table, names in NAMES.items():
+        assert replay.rows(table) == normal(master.run(f"SELECT {names} FROM {table}")), table
+
+
+def test_a_slave_is_equal_after_random_transactions_definitions_and_a_killed_recorder(
+    master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    master.record()
+    chance = random.Random(4)
+    master.run("SET time_zone = '+00:00'")
+    master.run(f"CREATE TABLE t ({COLUMNS})", "CREATE TABLE nk (a int, b double)", "INSERT INTO nk VALUES (0, 0)")
+    master.run("INSERT INTO t (id) VALUES (0)")
+    replay = Replay(master.folder, *slave, redis_url)
+    write(master, chance, 30)
+    master.record()
+    replay.apply()
+    expect_equal(master, replay)
+    with command(master) as process:
+        write(master, chance, 30)
+        process.send_signal(signal.SIGKILL)
+    master.run("ALTER TABLE t ADD COLUMN later int NOT NULL DEFAULT 7", "ALTER TABLE t CHANGE b renamed text")
+    master.run("INSERT INTO t (id, renamed) VALUES (5000, 'new')", "TRUNCATE nk", "INSERT INTO nk VALUES (1, 1)")
+    master.run("RENAME TABLE nk TO other", "CREATE TABLE nk AS SELECT 5 AS a, 0.5e0 AS b", "DROP TABLE other")
+    master.record()
+    replay.apply()
+    monkeypatch.setitem(NAMES, "t", NAMES["t"].replace("b,", "renamed, later,"))
+    expect_equal(master, replay)
+    assert not list(CheckpointStore.of(replay.pair, replay.session).configured().tables), "no table is left out"
