@@ -98,6 +98,9 @@ The master's database is taken from --database, or from PGHOST, PGPORT, PGDATABA
 PGPASSWORD or ~/.pgpass, never from the command line. The account is that of the replication. The capture must be
 installed (DAGs install_resources and reconcile_tables). The command ends at SIGTERM or Ctrl-C, and continues there when
 it is started again. docs/stream.md explains the files and their replay.
+
+Of a MariaDB master (--database mysql://…) the binary log is read, and nothing is installed; its password is MYSQL_PWD.
+What server and account need is told: docs/mariadb-master.md.
 """
 
 PACK = """\

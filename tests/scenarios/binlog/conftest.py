@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer, ensure_installed
-from tests.conftest import new_folder
 from tests.scenarios.binlog.master import SETTINGS, Master
 
 _databases = iter(range(1, 1_000_000))

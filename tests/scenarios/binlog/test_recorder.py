@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer
 from sluice.database.change_log import LogUnreadable
 from sluice.errors import DataLost, Terminal
 from sluice.vendors.mysql.binlog.log import OtherServer
 from sluice.vendors.mysql.binlog.requirements import MasterUnfit
-from tests.conftest import new_folder
 from tests.scenarios.binlog.master import ACCOUNT, SETTINGS, Master, short
 from tests.waiting import until
 

@@ -147,8 +147,8 @@ def test_texts_of_all_character_sets_are_read_or_refused_by_name(master: Master)
     for name in refused:
         master.run(f"CREATE TABLE m_{name} (id int primary key, c varchar(3) character set {name})")
     master.record()
-    changes = master.run(*(f"INSERT INTO m_{name} VALUES (1, 'a')" for name in refused)) or master.record()
-    told = {change["table"][1]: change["reason"] for change in changes if change["change"] == "differ"}
+    master.run(*(f"INSERT INTO m_{name} VALUES (1, 'a')" for name in refused))
+    told = {change["table"][1]: change["reason"] for change in master.record() if change["change"] == "differ"}
     assert told.keys() == {f"m_{name}" for name in refused}
     assert all(table.removeprefix("m_") in reason for table, reason in told.items())
 

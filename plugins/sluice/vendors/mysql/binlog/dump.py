@@ -57,7 +57,8 @@ class Dump:
             "@slave_gtid_ignore_duplicates": "0",
         }
         session.run("SET " + ", ".join(f"{name} = {value}" for name, value in settings.items()))
-        self._driver._read_timeout = SILENT_SECONDS
+        driver: Any = self._driver
+        driver._read_timeout = SILENT_SECONDS
 
     def events(self, *, waits: bool) -> Iterator[Event]:
         """All events, heartbeats among them; `waits`: also those that come later. Raises `LogRefused`, `LogDamaged`,

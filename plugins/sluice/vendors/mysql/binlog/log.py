@@ -166,11 +166,11 @@ class BinaryLog:
     def _parts(self, group: Group, defined: Iterable[list[ddl.Defined]]) -> Iterator[Part]:
         maps: dict[int, _Known | None] = {}
         statements = iter(defined)
-        told: set[tuple[TableName, str]] = set()
+        given: set[tuple[TableName, str]] = set()
 
         def unknown(table: TableName, reason: str) -> Iterator[Part]:
-            if (table, reason) not in told:
-                told.add((table, reason))
+            if (table, reason) not in given:
+                given.add((table, reason))
                 yield TableEvent(Event.UNKNOWN, table, reason=reason)
 
         for event in group.events:

@@ -90,9 +90,9 @@ def lacking(found: Found) -> list[Lack]:
         if not {privilege, "ALL PRIVILEGES"} & found.privileges:
             lack(privilege, why, f"GRANT {privilege} ON *.* TO {found.account}")
     for database, names_of in found.lacking_on.items():
-        statement = grants.grant(", ".join(names_of), database, found.account)
         why = "tables are read, and their foreign keys are hidden without"
-        lack(f"{', '.join(names_of)} on {database}", why, statement)
+        given = grants.grant(", ".join(names_of), database, found.account)
+        lack(f"{', '.join(names_of)} on {database}", why, given)
     for table, why in found.unfit.items():
         history = "history" in why
         statement = None if history else f"ALTER TABLE {_place(table)} ENGINE = {ENGINE}"
