@@ -90,7 +90,7 @@ def normal(rows: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(value(each) for each in row) for row in rows), key=repr)
 
 
-@pytest.fixture(params=["postgres", "mysql"])
+@pytest.fixture(params=["postgres", pytest.param("mysql", marks=pytest.mark.long)])
 def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
     """An empty database: of MariaDB on the master's own server."""
     name = "database" if request.param == "postgres" else "mariadb_beside"
