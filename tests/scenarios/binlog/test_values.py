@@ -12,7 +12,7 @@ from sluice.database.change_log import Rows
 from sluice.vendors.mysql.binlog import columns
 from sluice.vendors.mysql.binlog.charsets import UNICODE
 from sluice.vendors.mysql.binlog.log import BinaryLog
-from sluice.vendors.mysql.column_texts import ColumnTexts
+from sluice.vendors.mysql.column_types import ColumnTexts
 from tests.scenarios.binlog.master import Master
 
 COLUMNS = {

@@ -13,7 +13,7 @@ from sluice.vendors.mysql.binlog import values
 from sluice.vendors.mysql.binlog.charsets import Charsets, Decode
 from sluice.vendors.mysql.binlog.row_code import Cell
 from sluice.vendors.mysql.binlog.table_map import LogColumn, TableMap
-from sluice.vendors.mysql.column_texts import ColumnTexts
+from sluice.vendors.mysql.column_types import ColumnTexts
 
 _NUMBERS = {
     types.TINY: ("b", "B", 8),

@@ -25,7 +25,7 @@ from sluice.database.change_log import (
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog import columns, ddl, events, groups, table_map
 from sluice.vendors.mysql.binlog import requirements as required
 from sluice.vendors.mysql.binlog.charsets import Charsets
@@ -113,11 +113,11 @@ class BinaryLog:
     def _all_tables(self) -> list[TableName]:
         """All tables of the server's databases that are not its own."""
         return sorted(
-            names.table_of(self.session, database, name)
+            catalog.table_of(self.session, database, name)
             for database, name, _, _ in self.session.read_schema(
                 sql_files.render("mysql", "binlog_tables", tables="TRUE")
             )
-            if database.lower() not in names.OF_SERVER
+            if database.lower() not in catalog.OF_SERVER
         )
 
     def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
@@ -222,7 +222,7 @@ class BinaryLog:
     def _named(self, place: ddl.Place) -> TableName:
         """Statements name tables in the case in which they were written."""
         database, name = (part.lower() for part in place) if self.session.folds_names else place
-        return names.table_of(self.session, database, name)
+        return catalog.table_of(self.session, database, name)
 
     def _table(self, data: bytes) -> _Known | None:
         """What is known of a TABLE_MAP; None for a table that is not replicated. Raises `NotFollowed`."""
@@ -233,8 +233,8 @@ class BinaryLog:
 
     def _described(self, data: bytes) -> _Known | None:
         database, name = table_map.table_name(data)
-        table = names.table_of(self.session, database, name)
-        if database.lower() in names.OF_SERVER or not self._wanted(table):
+        table = catalog.table_of(self.session, database, name)
+        if database.lower() in catalog.OF_SERVER or not self._wanted(table):
             return None
         try:
             own = table_map.parse(data)

@@ -7,7 +7,7 @@ from sluice import sql_files
 from sluice.errors import Terminal
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
-from sluice.vendors.mysql import catalog, grants, names
+from sluice.vendors.mysql import catalog, grants
 from sluice.vendors.mysql.connection import MySQLSession
 
 OLDEST = (10, 6, 0)
@@ -118,7 +118,7 @@ def find(session: MySQLSession, tables: Sequence[TableName]) -> Found:
     if logs and {"BINLOG MONITOR", "ALL PRIVILEGES"} & privileges:
         status = session.run("SHOW MASTER STATUS").fetchone()
         filters = dict(zip(FILTERS, map(str, status[2:4] if status else ()), strict=False))
-    databases = sorted({names.database_of(session, table.schema) for table in tables})
+    databases = sorted({catalog.database_of(session, table.schema) for table in tables})
     lacking_on = {}
     for database in databases:
         had = grants.granted(session, account, database)
@@ -139,7 +139,7 @@ def unfit(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName,
     condition, values = catalog.among(session, tables)
     statement = sql_files.render("mysql", "binlog_tables", tables=condition)
     for database, name, kind, engine in session.read_schema(statement, values):
-        table = names.table_of(session, database, name)
+        table = catalog.table_of(session, database, name)
         if str(engine) != ENGINE:
             found[table] = f"its engine is {engine}, which undoes nothing, and logs otherwise than it stores"
         elif kind == "SYSTEM VERSIONED":
@@ -158,4 +158,4 @@ def cascades(session: MySQLSession, tables: Sequence[TableName]) -> list[tuple[T
 
 def _place(table: TableName) -> str:
     name = grants.in_backticks(table.name)
-    return name if table.schema == names.HERE else f"{grants.in_backticks(table.schema)}.{name}"
+    return name if table.schema == catalog.HERE else f"{grants.in_backticks(table.schema)}.{name}"

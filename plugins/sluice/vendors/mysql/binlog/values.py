@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sluice.vendors.mysql.column_texts import float_text
+from sluice.vendors.mysql.column_types import float_text
 
 Read = Callable[[bytes, int], str]
 """The value at a place."""
