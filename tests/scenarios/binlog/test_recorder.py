@@ -158,7 +158,7 @@ def test_another_server_without_these_transactions_is_refused_and_the_stream_sta
     master.record()
     other = Master(own_server, master.database, master.folder)
     other.run(TABLE)
-    with pytest.raises((OtherServer, LogUnreadable)):
+    with pytest.raises(OtherServer):
         other.record()
     master.run("INSERT INTO t VALUES (2, 'b')")
     assert [short(change) for change in master.record()] == [("insert", "t", "2", "b")]
@@ -200,5 +200,5 @@ def test_what_a_server_and_its_tables_lack_is_told_at_once_with_the_statements(m
     # The account sees foreign keys when it has the privilege.
     master.run(f"GRANT REFERENCES ON {master.database}.* TO {ACCOUNT}@'%'")
     with pytest.raises(MasterUnfit, match=r"(?s)CASCADE.*SET NULL"):
-        master.record()
+        master.recorder().record_once()
     assert not any(master.folder.glob("*.jsonl")), "nothing was recorded"

@@ -19,7 +19,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamChanges
+from sluice.vendors.stream.source import StreamQueue
 from tests.rig.applying import Applying
 from tests.scenarios.binlog.master import Master
 from tests.scenarios.binlog.test_recorder import command
@@ -56,7 +56,7 @@ class Replay:
 
     def apply(self) -> None:
         """Applies up to the stream's end."""
-        end = StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
+        end = StreamQueue(StreamSession(self.folder), self.pair.prefix, "").take()
         with Applying(self, ThreadExecutor(2)):
             until(lambda: self.failure is not None or self._covers(end))
         if self.failure is not None:

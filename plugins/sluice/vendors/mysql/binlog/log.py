@@ -125,7 +125,7 @@ class BinaryLog:
         try:
             yield from self._read(after, server, waits=waits)
         except (LogRefused, NotFollowed) as reason:
-            if isinstance(reason, LogRefused) and server != after.server:
+            if server != after.server:
                 raise OtherServer(self.info.place, after.transactions, str(reason)) from None
             raise LogUnreadable(self.info.place, str(reason).rstrip(".")) from None
 
