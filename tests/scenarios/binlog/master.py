@@ -58,6 +58,12 @@ class Master:
                 rows = cursor.fetchall()
         return list(rows)
 
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query with parameters."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(query, values)
+            return list(cursor.fetchall())
+
     def refused(self, statement: str) -> None:
         """Runs a statement that must fail."""
         try:

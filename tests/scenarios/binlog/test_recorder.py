@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,10 @@ from sluice.vendors.mysql.binlog.log import OtherServer
 from sluice.vendors.mysql.binlog.requirements import MasterUnfit
 from sluice.vendors.stream.writer import LOCK
 from tests.scenarios.binlog.master import ACCOUNT, SETTINGS, Master, short
-from tests.waiting import until
+from tests.waiting import awaited, until
 
 ROOT = Path(__file__).resolve().parents[3]
+DUMPING = "SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump' AND user = %s"
 TABLE = "CREATE TABLE t (id int primary key, v varchar(300))"
 
 
@@ -92,6 +95,24 @@ def test_a_running_recorder_ends_at_a_signal_and_shows_each_commit_at_once(maste
         output, _ = process.communicate()
     assert process.returncode == 0, output
     assert "1 change recorded" in output
+
+
+def test_a_recorder_whose_connections_are_cut_connects_again_and_goes_on(master: Master) -> None:
+    master.run(TABLE)
+    master.record()
+    stop, recorder = threading.Event(), master.recorder()
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(recorder.run, stop)
+        try:
+            for number in range(3):
+                master.run(f"INSERT INTO t VALUES ({number}, 'a')")
+                until(lambda expected=number + 1: running.done() or len(master.changes()) == expected)
+                ((session,),) = awaited(lambda: master.rows(DUMPING, ACCOUNT))
+                master.run(f"KILL {session}")
+        finally:
+            stop.set()
+        running.result()
+    assert [change["new"]["id"] for change in master.changes()] == ["0", "1", "2"]
 
 
 def test_a_log_that_was_purged_meanwhile_ends_the_stream(master: Master) -> None:
