@@ -97,7 +97,7 @@ def test_a_page_with_everything_on_it_can_be_read_in_light_and_dark_wide_and_nar
         "of about 1,000,000,000",
         "2 changes set aside",
         "thread 1_2 failed",
-        "in place of",
+        "In place of",
         "h" * 200 + ":1/<b>, as a slave oslo",
         "the master until 2026-01-02 03:04:05 UTC",
     ):
