@@ -108,8 +108,8 @@ class Containers:
         return sum(int(self.exec(name, "python", "-c", WORKERS)) for name in workers) / 1e6
 
     def _requests(self) -> int | None:
-        said = self.exec("scheduler", "sh", "-c", 'URL=$(cat /run/secrets/redis_url) python -c "$0"', REQUESTS)
-        return int(said) if said else None
+        answer = self.exec("scheduler", "sh", "-c", 'URL=$(cat /run/secrets/redis_url) python -c "$0"', REQUESTS)
+        return int(answer) if answer else None
 
     def _run(self, *words: str, text: str = "") -> str:
         done = subprocess.run([*self._compose, *words], input=text, capture_output=True, text=True, check=False)
@@ -129,9 +129,9 @@ def main() -> None:
     memory = there.memory()
     sessions = {side: int(there.query(side, SESSIONS)) for side in ("master", "slave")}
     command = PGBENCH.format(rate=options.rate, seconds=options.seconds)
-    said: list[str] = []
-    busy = there.look(lambda: said.append(there.exec("master", "sh", "-c", command, text=TRANSACTION)))
-    rate = next(float(line.split()[2]) for line in said[0].splitlines() if line.startswith("tps"))
+    outputs: list[str] = []
+    busy = there.look(lambda: outputs.append(there.exec("master", "sh", "-c", command, text=TRANSACTION)))
+    rate = next(float(line.split()[2]) for line in outputs[0].splitlines() if line.startswith("tps"))
     table = Table("cores", "at rest", f"{rate:.0f} transactions/s")
     for name in sorted(rest.cores):
         table.add_row(name, f"{rest.cores[name]:.4f}", f"{busy.cores[name]:.4f}")
