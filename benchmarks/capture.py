@@ -22,8 +22,8 @@ from benchmarks import machine
 from benchmarks.clients import TENS, Clients, start_rows
 from benchmarks.cpu import CpuWatch, spent
 from benchmarks.ours import capture, configure
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import scalar
 from sluice.capture import wildcards

@@ -21,8 +21,8 @@ from benchmarks import machine
 from benchmarks.drain import drain
 from benchmarks.load import Table, by_executor, started
 from benchmarks.ours import Ours
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from devstack.spark_cluster import CONF, SparkCluster
 from sluice.counted import counted

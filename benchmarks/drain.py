@@ -15,11 +15,11 @@ from functools import partial
 
 from benchmarks import machine
 from benchmarks.cpu import CpuWatch
-from benchmarks.memory import MemoryWatch
+from benchmarks.machine import MemoryWatch
 from benchmarks.native import Native
 from benchmarks.ours import Ours
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import Side
 from sluice.errors import Terminal

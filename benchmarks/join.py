@@ -16,8 +16,8 @@ from benchmarks import lag, load, machine
 from benchmarks.clients import finish
 from benchmarks.cpu import CpuWatch
 from benchmarks.ours import Ours, capture
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from devstack.demo.heartbeat import percentile
 from sluice.errors import Terminal

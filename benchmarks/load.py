@@ -26,8 +26,8 @@ import redis
 from benchmarks import cpu, machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.ours import PREFIX, SLAVE, capture, configure
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from devstack.home import REPOSITORY
 from devstack.postgres import binary

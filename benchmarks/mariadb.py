@@ -24,8 +24,8 @@ from benchmarks.cpu import CpuWatch
 from benchmarks.load import DDL as SALES_DDL
 from benchmarks.load import FILL, TABLE, started
 from benchmarks.ours import PREFIX, SLAVE, Ours, begin, capture, configure
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from devstack.demo.compare_vendors import compare
 from devstack.demo.heartbeat import percentile
@@ -33,7 +33,7 @@ from devstack.mariadb import MariaDBServer, ensure_installed, program
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import Terminal
 from sluice.load import steps
 from sluice.load.update import Update

@@ -22,16 +22,15 @@ import redis
 import uvicorn
 
 from benchmarks import machine
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from devstack.redis import RedisServer
 from sluice.airflow.pages import known
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.application import application
 from sluice.coordination import lease
-from sluice.coordination.history import History
 from sluice.coordination.lease import Holder
-from sluice.coordination.status import Status
+from sluice.coordination.records import History, Status
 from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.names import Prefix
@@ -120,7 +119,7 @@ def _remember(client: "redis.Redis", prefix: Prefix, slave: str, number: int) ->
     Status(client, prefix, slave).write(status)
     client.set(lease.key(prefix, slave), json.dumps(asdict(Holder("host", 4711, "token"))))
     for back in range(60, 0, -1):
-        History(client, prefix, slave).append(Sample(minute - back, 0.5, 6_000))
+        History(client, prefix, slave).add(Sample(minute - back, 0.5, 6_000))
     verified = VerificationLog(client, prefix, slave)
     tables = [f"public.t{table}" for table in range(TABLES)]
     verified.expect(tables, now.isoformat())

@@ -19,7 +19,7 @@ from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord, QueryStop
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState

@@ -24,14 +24,13 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.cpu import CpuWatch
-from benchmarks.memory import MemoryWatch
+from benchmarks.machine import MemoryWatch
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from devstack.home import REPOSITORY
 from devstack.ports import free_port
 from sluice.errors import Terminal
-from sluice.model.names import Prefix
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, Prefix
 from sluice.redo import blocks
 from sluice.redo.proxy_client import ProxyClient
 from sluice.redo.stager import Archive, Stager

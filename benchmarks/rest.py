@@ -24,7 +24,7 @@ from sluice import config
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import ApplyQuery
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import Terminal
 from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint

@@ -24,8 +24,8 @@ from benchmarks.clients import Clients, finish
 from benchmarks.cpu import CpuWatch
 from benchmarks.load import Table, started
 from benchmarks.ours import capture
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from sluice import config
 from sluice.errors import Terminal

@@ -24,8 +24,8 @@ from benchmarks import machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.load import DDL, FILL, TABLE, started
 from benchmarks.ours import Ours
+from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
-from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from devstack.ports import HOST
 from sluice.errors import Terminal

@@ -35,8 +35,7 @@ from spark_jobs.executors import (
     reporter,
     unable,
 )
-from spark_jobs.job_name import JobName, naming_channels
-from spark_jobs.progress import TaskProgress
+from spark_jobs.job_name import JobName, TaskProgress, naming_channels
 from spark_jobs.server import ConnectServer
 
 if TYPE_CHECKING:

@@ -48,9 +48,8 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.logical_type import Kind
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.row_condition import Operator, RowCondition
-from sluice.model.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ If digests differ, the digests of all rows are read with their keys, and the fir
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from devstack.demo.accounts import connect
 from devstack.demo.compare import SHOWN, Difference, Side, Verdict
-from devstack.demo.slave_sessions import connect
 from sluice.database.digests import DigestedRow, Method, TableDigest, compared
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session

@@ -14,18 +14,15 @@ from types import FrameType
 
 import psycopg
 
-from devstack.demo import chaos, compare, compare_vendors, leftovers, master, replications, report, slave
+from devstack.demo import compare, compare_vendors, master, report, slave, start, strikes
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
-from devstack.demo.captured import Captured
+from devstack.demo.compare import Captured
 from devstack.demo.heartbeat import Heartbeat
 from devstack.demo.memory import MemoryWatch
-from devstack.demo.replica import Replica
-from devstack.demo.screen import Screen
-from devstack.demo.start import require_disk, start
 from devstack.demo.strikes import Killer
 from devstack.demo.traffic import Choice, Traffic, TrafficFailed
-from devstack.demo.view import Picture
-from devstack.demo.waiting import Waiting
+from devstack.demo.view import Picture, Screen
+from devstack.demo.waiting import Replica, Waiting
 from devstack.process import await_true
 from devstack.services import MARIADB
 from devstack.stack import Stack
@@ -58,14 +55,14 @@ class Course:
         self.captured: Captured | None = None
         self.killer: Killer | None = None
         self.waiting = Waiting(self.stack, self.replicas, self.events)
-        self.plan = chaos.plan(self.seed)
+        self.plan = strikes.plan(self.seed)
         self.problems: list[str] = []
         self._until: float | None = None
         self._is_up = False
 
     def run(self) -> int:
         """Runs all steps. Raises Sluice's errors after stopping what it started."""
-        require_disk(self.stack.home.root, self.scale, 1 + len(self.names))
+        start.require_disk(self.stack.home.root, self.scale, 1 + len(self.names))
         previous = signal.signal(signal.SIGTERM, _interrupt)
         finished = False
         try:
@@ -97,14 +94,14 @@ class Course:
         self.stack.home.create()
         os.environ["SLUICE_HOME"] = str(self.stack.home.root)
         os.environ["SLUICE_REDIS_URL"] = self.stack.redis_url
-        leftovers.clear(self.stack, say)
-        replications.write(self.stack.home.replications, self.names)
+        start.clear(self.stack, say)
+        start.write(self.stack.home.replications, self.names)
         first = self.names[0]
         has_mariadb = first == MARIADB
         slaves = () if has_mariadb else (first,)
         self.stack.blueprint = replace(self.stack.blueprint, slaves=slaves, mariadb=has_mariadb, airflow=True)
         self.memory.start()
-        start(self.stack, first, self.scale, self.events.say, self._enter)
+        start.start(self.stack, first, self.scale, self.events.say, self._enter)
         self._is_up = True
         self.stack.airflow.api().await_dags([UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from devstack.demo import slave_sessions
+from devstack.demo import accounts
 from devstack.demo.accounts import APPLICATION
 from sluice.database.errors import DatabaseError
 from sluice.model.connection import ConnectionInfo
@@ -98,11 +98,11 @@ class LagMeter(threading.Thread):
 
     def run(self) -> None:
         connection = None
-        query = f"SELECT beat FROM {slave_sessions.table(self._slave, 'heartbeat')} WHERE id = 1".encode()
+        query = f"SELECT beat FROM {accounts.table(self._slave, 'heartbeat')} WHERE id = 1".encode()
         while not self._stopping.wait(LOOK):
             try:
                 if connection is None or connection.closed:
-                    connection = slave_sessions.connect(self._slave, "meter")
+                    connection = accounts.connect(self._slave, "meter")
                 row = connection.execute(query).fetchone()
                 if row:
                     self.arrived(int(row[0]), time.monotonic())

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import redis
 
-from devstack.demo.accounts import PREFIX
-from devstack.demo.slave_sessions import connect, control_table, table
+from devstack.demo.accounts import PREFIX, connect, control_table, table
 from sluice.coordination.gate import Gate
 from sluice.database.errors import DatabaseError, UndefinedTable
 from sluice.database.session import Session

@@ -3,16 +3,81 @@
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from devstack.demo import leftovers, master, slave
+import psycopg
+import redis
+import yaml
+
+from devstack import airflow as airflow_settings
+from devstack.demo import master, slave
+from devstack.demo.accounts import PREFIX
 from devstack.leftovers import read_process
 from devstack.process import await_true
 from devstack.runner import State
+from devstack.services import MARIADB
 from devstack.stack import UP_TIMEOUT, Stack
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
+
+# The demo's configuration: `DEMO.yaml` of this folder with a line for each of its slaves.
+
+OF_VENDOR: dict[str, dict[str, object]] = {
+    # MariaDB stores arrays, ranges and the like as texts.
+    MARIADB: {"vendor": "mysql", "lossy_columns": "*.*.*"},
+}
+"""Additional settings in a slave's line, by the slave's name."""
+SOURCE = Path(__file__).with_name("DEMO.yaml")
+HEADER = "# Each ./sluice demo writes this file from devstack/demo/DEMO.yaml.\n"
+
+
+def write(folder: Path, slaves: Iterable[str]) -> Path:
+    """Writes DEMO.yaml for these slaves into the folder, and returns its path."""
+    values = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    template = next(iter(values["slaves"].values()))
+    values["slaves"] = {name: {**template, "conn_id": f"demo_{name}", **OF_VENDOR.get(name, {})} for name in slaves}
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "DEMO.yaml"
+    file.write_text(HEADER + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return file
+
+
+# Removes what an earlier demo left: running processes, unfinished DAG runs, keys in Redis.
+
+UNFINISHED = "DELETE FROM dag_run WHERE state IN ('queued', 'running')"
+
+
+def clear(stack: Stack, say: Callable[[str], None]) -> None:
+    """Stops what runs, and deletes unfinished DAG runs, which Airflow would resume. Raises the errors of
+    `Stack.down`."""
+    if stack.down():
+        say("stopped what an earlier run had left running")
+    metadata = stack.services.metadata
+    if not (metadata.data / "PG_VERSION").exists():
+        return
+    try:
+        metadata.start()
+        try:
+            with metadata.connect(airflow_settings.DATABASE) as connection:
+                count = connection.execute(UNFINISHED).rowcount
+        finally:
+            metadata.stop()
+        if count:
+            say(f"deleted {count} unfinished DAG runs of an earlier demo")
+    except (psycopg.Error, SluiceError) as error:
+        say(f"Airflow's database is made anew, because the old one does not work: {str(error).splitlines()[0]}")
+        shutil.rmtree(metadata.directory, ignore_errors=True)
+        (stack.home.airflow / "secrets" / "connections.json").unlink(missing_ok=True)
+
+
+def forget_replication(redis_url: str) -> None:
+    """Deletes the prefix' leases, gates and status from Redis. Raises `redis.RedisError`."""
+    client = redis.Redis.from_url(redis_url)
+    for key in client.scan_iter(f"sluice:{PREFIX}:*"):
+        client.delete(key)
+    client.close()
+
 
 POLL = 0.1
 SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
@@ -70,7 +135,7 @@ def _make_databases(
     if up.done():
         up.result()
     enter("making the master")
-    leftovers.forget_replication(stack.redis_url)
+    forget_replication(stack.redis_url)
     prepared = pool.submit(slave.make, stack.services.server(first))
     master.make(stack.master, scale, portable=stack.blueprint.mariadb)
     prepared.result()

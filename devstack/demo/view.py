@@ -1,15 +1,18 @@
 """The view of a running demo: a live view on a terminal, lines elsewhere."""
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from devstack.demo.events import Event
+from devstack.demo.events import Event, Events
 from devstack.demo.observer import Observation, TableProgress
 from sluice.cli.initial_update import RunState
 
@@ -155,3 +158,58 @@ def _bar(done: int, total: int) -> ProgressBar:
 
 def _event(event: Event) -> Text:
     return Text(f"{clock(event.at)}  {event.text}", EVENT_COLOURS.get(event.kind, ""))
+
+
+# The output of a running demo: a live view on a terminal, lines elsewhere.
+
+LINE_INTERVAL = 3.0
+WIDTH = 130
+"""Columns of the report without a terminal."""
+
+
+class Screen:
+    """A context in which pictures are shown. `picture` returns the current one."""
+
+    def __init__(self, picture: Callable[[], Picture], plain: bool = False) -> None:
+        self.console = Console()
+        if not self.console.is_terminal and "COLUMNS" not in os.environ:
+            self.console = Console(width=WIDTH)
+        self.plain = plain or not self.console.is_terminal
+        self.events = Events(self._say if self.plain else None)
+        self._picture = picture
+        self._lock = threading.Lock()
+        self._leaving = threading.Event()
+        self._live: Live | None = None
+        self._printer: threading.Thread | None = None
+
+    def __enter__(self) -> "Screen":
+        if self.plain:
+            self._printer = threading.Thread(target=self._print_lines, name="screen", daemon=True)
+            self._printer.start()
+        else:
+            self._live = Live(
+                get_renderable=lambda: render(self._picture()),
+                console=self.console,
+                refresh_per_second=4,
+                transient=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leaving.set()
+        if self._printer is not None:
+            self._printer.join(5)
+        if self._live is not None:
+            self._live.stop()
+
+    def _print_lines(self) -> None:
+        while not self._leaving.wait(LINE_INTERVAL):
+            self._write(line(self._picture()))
+
+    def _say(self, event: Event) -> None:
+        self._write(event_line(event))
+
+    def _write(self, text: str) -> None:
+        with self._lock:
+            print(text, flush=True)

@@ -8,15 +8,16 @@ import re
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psycopg
+from jinja2 import Environment
 
 from devstack.connections import Connections as OfStack
 from devstack.postgres_releases import NEWEST, RELEASES
 from devstack.rehearse import definitions, rows
 from devstack.rehearse.course import Course, Place, Say, Script, scripts_of
-from devstack.rehearse.page import page
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Report, lines
 from devstack.rehearse.script import Kind, Statement, read
@@ -32,6 +33,23 @@ from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 from sluice.vendors.postgres import accounts, catalog
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.verify.page import templates_in
+
+# The report as a page: one file, nothing fetched, light and dark. See `report.html`.
+
+
+def page(report: Report) -> str:
+    """HTML of the report."""
+    return _environment().get_template("report.html").render(report=report).lstrip()
+
+
+@cache
+def _environment() -> Environment:
+    made = templates_in(Path(__file__).parent)
+    made.globals["counted"] = counted
+    made.filters["milliseconds"] = lambda seconds: f"{seconds * 1000:,.0f} ms"
+    return made
+
 
 FAILED = 2
 DATABASE = "rehearsal"

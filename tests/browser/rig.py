@@ -19,17 +19,13 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from sluice.airflow import state_paths
 from sluice.coordination import redis_store
-from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
-from sluice.coordination.history import History
-from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Lease
-from sluice.coordination.queue_state import QueueState
-from sluice.coordination.status import Status
+from sluice.coordination.records import Events, History, LastChanges, QueueState, Status
 from sluice.coordination.verification_log import VerificationLog
-from sluice.model.backlog import Backlog
 from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix, TableName
+from sluice.model.purging import Backlog
 from sluice.model.sample import Sample
 from sluice.verify.findings import Example, Kind, Outcome, TableFinding
 from sluice.verify.page import page as report_page
@@ -139,7 +135,7 @@ class Monitor:
         LastChanges(client, prefix, name).note(changed)
         for back in range(55, 0, -1):
             wave = 1.2 + math.sin(back / (3 + number)) + math.sin(back * (1.7 + number)) / 5
-            History(client, prefix, name).append(Sample(minute - back, wave / (1 + number % 3), int(30_000 * wave)))
+            History(client, prefix, name).add(Sample(minute - back, wave / (1 + number % 3), int(30_000 * wave)))
         if name == "archive":
             return
         verified = VerificationLog(client, prefix, name)

@@ -15,7 +15,7 @@ from devstack.redis import RedisServer
 from devstack.server import Server
 from sluice.airflow.pages import as_data, databases, known
 from sluice.coordination import lease, redis_store
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.monitor_data import SlaveOverview
 from sluice.operate.open_runs import NOT_ASKED

@@ -12,14 +12,14 @@ from playwright.sync_api import Browser, expect
 from sluice.airflow.pages import databases
 from sluice.airflow.pages.databases import MasterData, MasterTable, SlaveData
 from sluice.coordination import redis_store
-from sluice.coordination.lacks import Lacks
+from sluice.coordination.records import Lacks
 from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
-from sluice.model.backlog import Backlog
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.content import format_row
 from sluice.model.failover import Action, Switch
 from sluice.model.names import TableName
+from sluice.model.purging import Backlog
 from sluice.model.reject import Reject, RejectStatus
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState

@@ -17,7 +17,7 @@ from sluice.airflow.selection_form import update_of
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import APPROVAL, CARRIED, Gate
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from sluice.airflow import applies
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.model.names import Prefix
 from tests.dags.resyncing import dag_of, pair
 from tests.dags.test_pages import application

@@ -8,7 +8,7 @@ import pytest
 from sluice.airflow.steps_housekeeping import check_structure
 from sluice.airflow.steps_master import install_resources, note_debugged, reconcile
 from sluice.airflow.task_context import TaskContext
-from sluice.coordination.debugged import Debugged
+from sluice.coordination.records import Debugged
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect

@@ -7,10 +7,10 @@ import pytest
 
 from sluice.airflow import state_paths
 from sluice.airflow.steps_housekeeping import clear_files, forget_rejects, tell_people
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
-from sluice.coordination.used_locations import UsedLocations
+from sluice.coordination.records import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.location import Location, folder_name
 from sluice.model.names import Prefix, TableName

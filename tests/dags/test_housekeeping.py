@@ -21,8 +21,8 @@ from sluice.capture import resources
 from sluice.cli.status import items
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.coordination.items_state import ItemsState
 from sluice.coordination.known_pairs import KnownMaster
+from sluice.coordination.records import ItemsState
 from sluice.model import items_limit
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix

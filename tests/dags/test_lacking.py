@@ -12,13 +12,12 @@ from sluice import config
 from sluice.airflow import definition_comparison
 from sluice.airflow.steps_housekeeping import compare_definitions
 from sluice.airflow.task_context import TaskContext
-from sluice.apply import definition_watch
+from sluice.apply import definition_follower
 from sluice.cli import status
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
-from sluice.coordination.lacks import Lacks
-from sluice.coordination.status import Status
+from sluice.coordination.records import Lacks, Status
 from sluice.model import comparison_trigger
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -261,8 +260,8 @@ def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
     told: Told, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = told.pair
-    monkeypatch.setattr(definition_watch, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(definition_watch, "LOOK_SHARE", 0.0)
+    monkeypatch.setattr(definition_follower, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(definition_follower, "LOOK_SHARE", 0.0)
     monkeypatch.setattr(comparison_trigger, "ASK_SECONDS", 0.0)
 
     def asked() -> int:

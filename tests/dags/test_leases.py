@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from sluice.airflow.lease_check import foreign_holder
+from sluice.airflow.apply_operator import foreign_holder
 from sluice.coordination.lease import key
 from sluice.model.names import Prefix
 from tests.waiting import until

@@ -17,7 +17,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.config import NotifierConfig
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState

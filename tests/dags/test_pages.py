@@ -14,9 +14,8 @@ from sluice.airflow import state_paths
 from sluice.airflow.pages import known
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.lacks import Lacks
 from sluice.coordination.lease import Lease
-from sluice.coordination.status import Status
+from sluice.coordination.records import Lacks, Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.database.conflicts import Drift
 from sluice.model.names import Prefix, TableName

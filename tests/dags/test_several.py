@@ -16,7 +16,7 @@ from sluice.airflow.selection_form import update_of
 from sluice.airflow.steps_master import check, install_resources, reconcile
 from sluice.airflow.steps_update import begin, make_folder, settle
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import Transient
 from sluice.load.transfer import transfer_steps
 from sluice.model.connection import ConnectionInfo

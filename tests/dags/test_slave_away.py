@@ -8,7 +8,7 @@ import pytest
 from sluice.airflow.steps_master import check, install_resources, reconcile
 from sluice.airflow.steps_update import begin, create_tables, plan, settle
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix

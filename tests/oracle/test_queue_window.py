@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice import sql_files
 from sluice.model.names import Prefix
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition, trans_key_of
 from sluice.vendors.oracle.source.reader import Condition, listed
 

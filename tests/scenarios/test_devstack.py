@@ -23,7 +23,7 @@ from devstack.account import new_folder
 from devstack.blueprint import REPLICATIONS
 from devstack.commands import configuration, pairs, places
 from devstack.connections import Connections
-from devstack.demo import replications as demo_replications
+from devstack.demo import start as demo_replications
 from devstack.home import Home
 from devstack.ports import free_port
 from devstack.process import await_true
@@ -34,7 +34,7 @@ from sluice.cli import status as replications
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.lease import Lease
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState

@@ -14,7 +14,7 @@ import pytest
 from devstack.postgres import PostgresServer, binary
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.reader import PostgresReader

@@ -15,8 +15,8 @@ from sluice.capture.reconcile import reconcile
 from sluice.capture.uninstall import uninstall
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
+from sluice.control.own_tables import ThrottleStore
 from sluice.control.rejects import RejectStore
-from sluice.control.throttle import ThrottleStore
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import errors
 from sluice.model.names import Prefix

@@ -11,8 +11,7 @@ from sluice.database.errors import DatabaseUnreachable
 from sluice.database.items import ITEMS
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
-from sluice.model.window import Window
+from sluice.model.position import Position, Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.reader import PostgresReader

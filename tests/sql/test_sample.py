@@ -10,7 +10,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
 from sluice.vendors.postgres.connection import connect
-from sluice.verify.sample import upper_bound
+from sluice.verify.compare import upper_bound
 
 ROWS, WANTED, DRAWS = 4_000, 200, 150
 

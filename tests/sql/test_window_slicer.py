@@ -11,8 +11,7 @@ from sluice.apply import window_slicer
 from sluice.apply.window_slicer import WindowSlicer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.model.position import Position
-from sluice.model.window import Window
+from sluice.model.position import Position, Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.reader import PostgresReader

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sluice.model.change import Action
 from sluice.model.names import TableName
+from sluice.model.position import Window
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
-from sluice.model.window import Window
 from sluice.vendors.stream.lines import Change, Commit
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.writer import Writer

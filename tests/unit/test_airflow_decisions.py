@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.airflow.job import Kind, Owner, Result
-from sluice.airflow.job_takeover import Takeover, decide_takeover
+from sluice.airflow.job_operator import Takeover, decide_takeover
 from sluice.airflow.restart_policy import (
     HEALTHY_SECONDS,
     SLOT_SECONDS,

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import cpu, report, rounds
+from benchmarks import cpu, progress, report
 from benchmarks.arguments import BENCHES
 from benchmarks.capture import Bulk
 from benchmarks.drain import goals
-from benchmarks.memory import MemoryWatch
+from benchmarks.machine import MemoryWatch
 from benchmarks.report import Figure, Report, Run
 from devstack import cli
 from tests.waiting import until
@@ -78,7 +78,7 @@ def test_sides_take_turns_and_warm_up_runs_do_not_count() -> None:
         order.append(side)
         return Run(float(len(order)), 1.0)
 
-    found = rounds.alternate("f", {"a": lambda: measure("a"), "b": lambda: measure("b")}, 3, 1)
+    found = progress.alternate("f", {"a": lambda: measure("a"), "b": lambda: measure("b")}, 3, 1)
     assert order == ["b", "a", "a", "b", "b", "a", "a", "b"]
     assert {side: [run.value for run in taken] for side, taken in found.items()} == {"a": [3, 6, 7], "b": [4, 5, 8]}
 

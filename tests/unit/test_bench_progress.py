@@ -8,8 +8,8 @@ import pytest
 
 import benchmarks
 from benchmarks import progress
+from benchmarks.progress import alternate
 from benchmarks.report import Run
-from benchmarks.rounds import alternate
 
 
 def test_a_long_step_is_named_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:

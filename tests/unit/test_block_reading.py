@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from sluice.database.errors import SnapshotTooOld
-from sluice.load import block_sizing, read_modes
+from sluice.load import loader, read_modes
 from sluice.load.read_modes import BlockTooLong, BlockYielded, SnapshotLost
 from sluice.load.update import Update
 from sluice.model.blocks import Block
@@ -54,7 +54,7 @@ def test_a_block_in_a_snapshot_of_its_own_comes_again_half_as_large() -> None:
     with pytest.raises(BlockTooLong, match=r"block 3 of .* took longer to read .* ORA-01555") as told:
         read(Block(TABLE, 3))
     assert isinstance(told.value, BlockYielded), "which gives way, and halves with each try"
-    assert [block_sizing.after_tries(100, tries) for tries in (1, 2, 7)] == [50, 25, 1]
+    assert [loader.after_tries(100, tries) for tries in (1, 2, 7)] == [50, 25, 1]
 
 
 def test_in_the_snapshot_of_all_blocks_no_size_helps_and_the_load_starts_over() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.load.block_sizing import FEW_BYTES, GROWTH, LARGEST, next_rows
+from sluice.load.loader import FEW_BYTES, GROWTH, LARGEST, next_rows
 
 
 @given(st.integers(1, LARGEST), st.floats(0, 1e4), st.floats(0.01, 100), st.integers(0, 1 << 40))

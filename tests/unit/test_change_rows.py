@@ -7,8 +7,8 @@ from sluice.database import xml_images
 from sluice.database.column_types import LogicalColumn
 from sluice.database.items import ITEMS
 from sluice.errors import Terminal
-from sluice.feed import arrow_columns, change_rows
-from sluice.feed.change_rows import ChangeSchema
+from sluice.feed import arrow_columns, change_read
+from sluice.feed.change_read import ChangeSchema
 from sluice.model.content import format_row
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import TableName
@@ -37,7 +37,7 @@ def items(
 
 def read(found: pa.Table, columns: tuple[LogicalColumn, ...] = COLUMNS) -> list[tuple[object, ...]]:
     schema = ChangeSchema(TABLE, columns)
-    rows = [row for batch in change_rows.batches(found, schema, xml_images, "p") for row in batch.to_pylist()]
+    rows = [row for batch in change_read.batches(found, schema, xml_images, "p") for row in batch.to_pylist()]
     assert all(row["position"] == "p" and row["transaction"] == 7 for row in rows)
     return [(row["repl_key"], row["action"], row["before"], row["after"]) for row in rows]
 
@@ -80,7 +80,7 @@ def test_changes_of_other_tables_are_left_out_and_of_all_are_maps() -> None:
     both = pa.concat_tables([items(("INSERT", {"id": "1"}, None)), items(("DELETE", None, {"x": None}), table="u")])
     assert len(read(both)) == 1
     rows = [
-        row for batch in change_rows.batches(both, ChangeSchema(None, ()), xml_images, "p") for row in batch.to_pylist()
+        row for batch in change_read.batches(both, ChangeSchema(None, ()), xml_images, "p") for row in batch.to_pylist()
     ]
     assert [(row["table"], row["before"], row["after"]) for row in rows] == [
         ("t", None, [("id", "1")]),

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.model.checkpoint import Checkpoint
-from sluice.model.checkpoint_recovery import Stored, resume
+from sluice.model.checkpoint import Checkpoint, Stored, resume
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 

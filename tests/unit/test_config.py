@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devstack.demo.replications import SOURCE
+from devstack.demo.start import SOURCE
 from sluice import config
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
 from sluice.configuration.section import sections
@@ -214,7 +214,7 @@ def test_the_demo_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_properties_follow_javas_rules(line: str, value: tuple[str, str]) -> None:
-    from sluice.configuration.properties_file import entries
+    from sluice.configuration.sources import entries
 
     assert [(entry.key, entry.value) for entry in entries(line)] == [value]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devstack.demo import arguments, chaos, compare
+from devstack.demo import arguments, compare, strikes
 from devstack.demo.heartbeat import Beats, LagMeter, percentile
 from devstack.demo.start import require_disk
 from sluice.cli.initial_update import running_task
@@ -24,15 +24,15 @@ NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")
 
 @given(st.integers(0, 2**31))
 def test_a_seed_always_gives_the_same_kills(seed: int) -> None:
-    assert chaos.plan(seed) == chaos.plan(seed)
+    assert strikes.plan(seed) == strikes.plan(seed)
 
 
 @given(st.integers(0, 2**31))
 def test_every_kind_of_victim_is_killed(seed: int) -> None:
-    plan = chaos.plan(seed)
-    assert {strike.victim for strike in plan.load + plan.apply} == set(chaos.Victim)
-    assert plan.load[0].victim is chaos.Victim.LOAD
-    assert all(strike.detail in chaos.COMPONENTS for strike in plan.apply if strike.victim is chaos.Victim.AIRFLOW)
+    plan = strikes.plan(seed)
+    assert {strike.victim for strike in plan.load + plan.apply} == set(strikes.Victim)
+    assert plan.load[0].victim is strikes.Victim.LOAD
+    assert all(strike.detail in strikes.COMPONENTS for strike in plan.apply if strike.victim is strikes.Victim.AIRFLOW)
     assert plan.seconds < 60
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from devstack.demo import strikes
-from devstack.demo.chaos import Strike, Victim
 from devstack.demo.course import slave_names
 from devstack.demo.events import Events
-from devstack.demo.replications import write
-from devstack.demo.strikes import Killer
+from devstack.demo.start import write
+from devstack.demo.strikes import Killer, Strike, Victim
 from devstack.process import ProcessId, await_true
 from sluice import config
 from sluice.cli.airflow_api import ApiRefused

@@ -21,12 +21,12 @@ from devstack.account import Account, closed_folder, make_passable, require_ente
 from devstack.blueprint import Blueprint
 from devstack.commands import table
 from devstack.home import default_root
-from devstack.logs import rotate
 from devstack.ports import free_port, holder, is_free
 from devstack.process import ProcessId, await_true, descendants, end, marked, processes_in, session
 from devstack.runner import Report, State, back_off
 from devstack.secret import keep, keep_secret, write_private
 from devstack.server import kept_port
+from devstack.supervisor import rotate
 from tests.errors import raises_code
 
 SLEEPER = [sys.executable, "-c", "import time; print('it runs', flush=True); time.sleep(600)"]

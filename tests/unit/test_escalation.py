@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.apply.escalation import Attempt, Escalation
+from sluice.apply.transaction import Attempt, Escalation
 from sluice.database.conflicts import CommitRefused
 from sluice.model.names import TableName
 

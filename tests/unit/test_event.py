@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from sluice.coordination import events, known_pairs, redis_store
-from sluice.coordination.events import Events
+from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.coordination.last_changes import LastChanges
+from sluice.coordination.records import Events, LastChanges
 from sluice.model.event import LONGEST, Event, EventKind, between
 from sluice.model.names import Prefix, TableName
 
@@ -60,9 +59,9 @@ def test_safe_mode_that_ends_is_reported() -> None:
 def test_events_are_bounded_in_number_and_length(redis_url: str) -> None:
     client = redis_store.connect(redis_url)
     hostile = 'a "b" \n <c> → ' + "x" * 9_000
-    Events(client, SHOP, "a").add(Event(float(each), EventKind.APPLY, hostile) for each in range(events.KEPT + 3))
+    Events(client, SHOP, "a").add(Event(float(each), EventKind.APPLY, hostile) for each in range(Events.KEPT + 3))
     found = Events(client, SHOP, "a").read()
-    assert len(found) == events.KEPT and found[0].at == 3.0 and found[-1].text == hostile[:LONGEST]
+    assert len(found) == Events.KEPT and found[0].at == 3.0 and found[-1].text == hostile[:LONGEST]
 
 
 def test_events_have_who_closed_or_opened_a_gate_and_when_a_table_changed(redis_url: str) -> None:

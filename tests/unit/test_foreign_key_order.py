@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.model.foreign_key_order import write_order
+from sluice.model.foreign_key import write_order
 from sluice.model.names import TableName
 
 NAMES = [TableName("s", name) for name in "abcdefgh"]

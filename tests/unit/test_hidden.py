@@ -5,7 +5,7 @@ import pytest
 from sluice.airflow.pages import hidden
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
-from sluice.coordination.lacks import KnownLack
+from sluice.coordination.records import KnownLack
 from sluice.database.conflicts import Drift
 from sluice.model.event import Event, EventKind
 from sluice.model.mask import NO_PATTERNS, without_values

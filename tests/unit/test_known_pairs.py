@@ -7,17 +7,12 @@ from sluice.airflow.pages import databases, known
 from sluice.airflow.pages.databases import Databases
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.coordination.history import KEPT, History
-from sluice.coordination.items_state import ItemsFindings, ItemsState
-from sluice.coordination.lacks import Lacks
 from sluice.coordination.lease import Lease
-from sluice.coordination.load_started import LoadStarted
-from sluice.coordination.queue_state import QueueState
-from sluice.coordination.status import Status
+from sluice.coordination.records import History, ItemsFindings, ItemsState, Lacks, LoadStarted, QueueState, Status
 from sluice.coordination.verification_log import VerificationLog
-from sluice.model.backlog import Backlog
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
+from sluice.model.purging import Backlog
 from sluice.model.sample import Sample
 from sluice.operate.open_runs import NOT_ASKED
 
@@ -33,7 +28,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     Lacks(client, SHOP).write([("a table", "")], "now")
     ItemsState(client, SHOP).write(ItemsFindings(dropped={"a": "x"}), "now")
     QueueState(client, SHOP).measure(lambda: Backlog(7, 8192, ("a",)))
-    History(client, SHOP, "a").append(Sample(1, 2.5, 3))
+    History(client, SHOP, "a").add(Sample(1, 2.5, 3))
     LoadStarted(client, SHOP, "a").note(StartedLoad("run", (TableName("public", 'T "1"'),)))
     lease = Lease(client, SHOP, "a", 10.0)
     lease.acquire()
@@ -103,10 +98,10 @@ def test_a_load_is_said_to_be_started_until_that_run_is_over(redis_url: str) -> 
 def test_the_history_of_a_slave_is_bounded(redis_url: str) -> None:
     client = redis_store.connect(redis_url)
     history = History(client, SHOP, "a")
-    for minute in range(KEPT + 5):
-        history.append(Sample(minute, None, 0))
-    assert [one.minute for one in history.read(2)] == [KEPT + 3, KEPT + 4]
-    assert len(history.read()) == KEPT and client.ttl(history.key) > 0
+    for minute in range(History.KEPT + 5):
+        history.add(Sample(minute, None, 0))
+    assert [one.minute for one in history.read(2)] == [History.KEPT + 3, History.KEPT + 4]
+    assert len(history.read()) == History.KEPT and client.ttl(history.key) > 0
 
 
 def test_one_of_several_applies_measures_the_queue(redis_url: str) -> None:

@@ -11,7 +11,7 @@ from sluice.airflow.pages import metrics
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.metrics import Metric
 from sluice.coordination.known_pairs import Known, KnownMaster
-from sluice.coordination.queue_state import MeasuredQueue
+from sluice.coordination.records import MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
 from sluice.model.names import Prefix, TableName

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.database.archived_logs import ArchivedLogs, LogCopy
-from sluice.redo.log_watch import LogWatch
-from sluice.redo.missing_logs import Danger, Finding, Need, explained, judged
+from sluice.redo.missing_logs import Danger, Finding, LogWatch, Need, explained, judged
 
 RESETLOGS = 1_224_959_854
 AREA, OUTSIDE = "/u01/fra", "/u02/arch"

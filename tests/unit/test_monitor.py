@@ -21,9 +21,8 @@ from sluice.config import Endpoint, Replication, SlaveConfig, Survey
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
-from sluice.coordination.lacks import KnownLack
 from sluice.coordination.lease import Holder
-from sluice.coordination.queue_state import MeasuredQueue
+from sluice.coordination.records import KnownLack, MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.conflict_rule import ConflictRule

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import net_changes, row_images
+from sluice.apply import net_changes
 from sluice.database import xml_images
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import MixedShapes
@@ -33,7 +33,7 @@ EXAMPLES = settings(max_examples=examples(200), suppress_health_check=[HealthChe
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both readers of contents: rows parsed at once and in pieces."""
     monkeypatch.setattr(xml_images, "FEW", 1000 if request.param == "few" else 0)
-    monkeypatch.setattr(row_images, "PIECE", 1000 if request.param == "few" else 3)
+    monkeypatch.setattr(net_changes, "PIECE", 1000 if request.param == "few" else 3)
 
 
 def play(steps: list[Any], key: tuple[str, ...]) -> History:

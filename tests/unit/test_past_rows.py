@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.database import csv_rows, xml_images
 from sluice.database.changes import WaitingChange
-from sluice.feed.past_rows import Version, taken_back
+from sluice.feed.table_rows import Version, taken_back
 from sluice.model.content import format_partial, format_row
 from sluice.model.names import TableName
 from tests.errors import raises_code

@@ -12,8 +12,7 @@ from sluice.database.recorder import ReceiverClass
 from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import read_folder
 from sluice.redo.keeper import Keeper, MergedStream
-from sluice.redo.log_watch import LogWatch
-from sluice.redo.missing_logs import Need
+from sluice.redo.missing_logs import LogWatch, Need
 from sluice.redo.redo_thread import RedoThread
 
 

@@ -22,9 +22,8 @@ from sluice.database import xml_images
 from sluice.database.recorder import MergeOptions
 from sluice.model.blocks import Block, BlockState, Decision, TableBlocks, decide
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.shape import Column, TableShape
-from sluice.model.window import Window
 from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.model.change import Action
-from sluice.model.naming import Naming
+from sluice.model.names import Naming
 from sluice.vendors.stream.lines import Change, parse, write_rows
 from sluice.vendors.stream.redo.errors import Unfit
 from sluice.vendors.stream.redo.messages import head, payload_of, schema_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from devstack.rehearse import report as reports
-from devstack.rehearse.compare import difference
+from devstack.rehearse.command import page
+from devstack.rehearse.course import difference
 from devstack.rehearse.definitions import roles_of
-from devstack.rehearse.page import page
 from devstack.rehearse.psql import Outcome
 from devstack.rehearse.report import Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, read, split

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.apply import net_changes
-from sluice.apply.cascade_order import in_cascade_order
 from sluice.apply.key_events import WrongKey
+from sluice.apply.slave_foreign_keys import in_cascade_order
 from sluice.apply.window_runs import CutItem, runs
 from sluice.database import xml_images
 from sluice.model.change import Action

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.spark_deadline import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, SparkDeadline, size
+from sluice.apply.stage_driver import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, SparkDeadline, size
 
 
 def test_a_frozen_worker_is_given_up_within_a_minute_once_windows_came_through() -> None:

@@ -8,7 +8,7 @@ from pyspark.sql.connect.shell.progress import StageInfo
 from sluice.coordination.apply_query import QueryRecord
 from spark_jobs.apply_query import kept_seconds
 from spark_jobs.executors import check_version
-from spark_jobs.progress import TaskProgress
+from spark_jobs.job_name import TaskProgress
 from tests.errors import raises_code
 
 

@@ -10,8 +10,8 @@ from sluice import config
 from sluice.airflow.pages.slave_row import row
 from sluice.cli.status import Running, activity, elsewhere, folders, items, not_ready, state, unused
 from sluice.config import Survey
-from sluice.coordination.items_state import ItemsFindings
 from sluice.coordination.known_pairs import KnownSlave
+from sluice.coordination.records import ItemsFindings
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName

@@ -15,7 +15,7 @@ from sluice.airflow.pages import as_data
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, overview
-from sluice.cli import compared, status, watched
+from sluice.cli import operate, status, watched
 from sluice.cli.airflow import MADE_HERE
 from sluice.cli.arguments import tables_of
 from sluice.cli.operate import RunFailed, run_act, run_verify
@@ -209,7 +209,7 @@ def report(*tables: Mapping[str, Any]) -> list[Any]:
 
 
 def test_a_comparison_says_what_it_compared_and_where_the_report_is() -> None:
-    assert compared.lines(report(table("s.t"), table("s.u")), "P_", "a", "http://x/reports/r/") == [
+    assert operate.comparison_lines(report(table("s.t"), table("s.u")), "P_", "a", "http://x/reports/r/") == [
         "P_ → a: 2 tables, 20 rows compared: 2 identical",
         "    report: http://x/reports/r/",
     ]
@@ -217,7 +217,9 @@ def test_a_comparison_says_what_it_compared_and_where_the_report_is() -> None:
 
 def test_a_repair_says_which_rows_it_repaired() -> None:
     after = {**table("s.t"), "rows_master": 12}
-    told = compared.lines(report(table("s.t", repaired=4959, after_repair=after), table("s.u")), "P_", "a", "r")
+    told = operate.comparison_lines(
+        report(table("s.t", repaired=4959, after_repair=after), table("s.u")), "P_", "a", "r"
+    )
     assert told == [
         "P_ → a: 2 tables, 22 rows compared: 2 identical; 4,959 rows repaired",
         "    s.t: 4,959 rows repaired",
@@ -228,7 +230,7 @@ def test_a_repair_says_which_rows_it_repaired() -> None:
 def test_tables_that_differ_or_could_not_be_compared_are_named_with_the_reason() -> None:
     why = "it is not running. Start the DAG cdc_apply."
     different = table("s.t", "different", to_repair=5, missing=2, extra=1, different=2)
-    told = compared.lines(
+    told = operate.comparison_lines(
         report(different, table("s.u", "could not compare", reason=why, rows_master=0)), "P_", "a", "r"
     )
     assert told == [
@@ -238,7 +240,7 @@ def test_tables_that_differ_or_could_not_be_compared_are_named_with_the_reason()
         "    report: r",
     ]
     many = [table(f"s.t{number}", "different", to_repair=1, missing=1) for number in range(30)]
-    assert compared.lines(report(*many), "P_", "a", "r")[-2:] == ["    and 10 more tables", "    report: r"]
+    assert operate.comparison_lines(report(*many), "P_", "a", "r")[-2:] == ["    and 10 more tables", "    report: r"]
 
 
 class Airflow:

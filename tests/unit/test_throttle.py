@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.config import ThrottleOptions
-from sluice.load.block_sizing import within_rate
+from sluice.load.loader import within_rate
 from sluice.load.throttle_rules import Readings, StandbyLag, exceeded, load_message, throttle_state
 from sluice.model.throttle_state import ThrottleState
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.model.names import TableName
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, TableName
 from sluice.redo import unread_tables
 from tests.errors import raises_code
 from tests.unit import redo_vectors

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.apply.untransformed_rows import UntransformedRows
+from sluice.apply.rejects import UntransformedRows
 from sluice.database import xml_images
 from sluice.model.transformation import Computed, Constant, Excluded, Renamed
 from sluice.transform.table_transform import MOST_NAMED, RowNotTransformed, TransformationInvalid

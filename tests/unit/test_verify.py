@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sluice.config import VerifyOptions
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
+from sluice.verify.compare import upper_bound
 from sluice.verify.findings import Kind, Outcome, causes
-from sluice.verify.sample import upper_bound
 from sluice.verify.table_reads import BLOCKS_AT_ONCE, CLASSED_ROWS_AT_ONCE, ROWS_AT_ONCE, groups_of, sums, unequal
 from tests.examples import examples
 

@@ -11,7 +11,7 @@ import pytest
 from sluice.capture import resources
 from sluice.capture.reconcile import reconcile
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import Location, S3Access
 from sluice.vendors.postgres.connection import connect

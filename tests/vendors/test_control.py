@@ -14,10 +14,9 @@ from sluice.model.change import Action, RowChange
 from sluice.model.checkpoint import Fenced
 from sluice.model.conflict_rule import Decision, Winner
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.reject import Rejected, RejectStatus
 from sluice.model.slave_state import ForbiddenMove, SlaveState
-from sluice.model.window import Window
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.vendors.contender import PREFIX, SLAVE, Contender
 

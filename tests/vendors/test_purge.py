@@ -2,8 +2,7 @@
 
 import pytest
 
-from sluice.model.position import Position
-from sluice.model.window import Window
+from sluice.model.position import Position, Window
 from tests.vendors.contender import PREFIX, Contender
 
 

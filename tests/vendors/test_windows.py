@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sluice.model.position import Position
-from sluice.model.window import Window
+from sluice.model.position import Position, Window
 from tests.vendors import contender
 from tests.vendors.contender import PREFIX, Contender
 

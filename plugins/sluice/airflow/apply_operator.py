@@ -3,6 +3,9 @@
 The apply is a streaming query, which Spark holds; `sluice.airflow.applies` says when it is a process instead.
 """
 
+import socket
+import time
+from collections.abc import Callable
 from typing import NoReturn
 
 from airflow.sdk import NEVER_EXPIRE, Context  # type: ignore[attr-defined]
@@ -15,9 +18,42 @@ from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.job_operator import SparkJobOperator, owner_of
 from sluice.airflow.job_trigger import JobTrigger
+from sluice.airflow.process_identity import ProcessIdentity
 from sluice.airflow.query_trigger import QueryTrigger
 from sluice.airflow.task_context import TaskContext
+from sluice.config import Replication
+from sluice.coordination import redis_store
+from sluice.coordination.lease import Holder, holder, key
 from sluice.errors import Transient
+
+# Finds a process outside this Airflow that holds the lease of a slave.
+
+
+def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+    """The process that holds and renews the lease; None if there is none, or if Redis is down, for which the job waits.
+
+    The lease of a dead process lasts until it expires. A process of this host is known to be dead by its pid, one of
+    another host by waiting for the expiry.
+    """
+    client = redis_store.connect()
+    name = key(replication.prefix, slave)
+    deadline = time.monotonic() + replication.apply.lease + 1.0
+    first: Holder | None = None
+    while True:
+        try:
+            with redis_store.classified():
+                current = holder(client, name)
+        except redis_store.StoreUnreachable:
+            return None
+        if current is None or (current.host == socket.gethostname() and ProcessIdentity.of(current.pid) is None):
+            return None
+        if first is not None and current != first:
+            return current  # another process took the lease just now
+        first = current
+        if time.monotonic() > deadline:
+            return current
+        sleep(0.5)
+
 
 QUERY = "query"
 """Key of the ids of session and query in the task's state store."""
@@ -36,7 +72,6 @@ class ApplyOperator(SparkJobOperator):
         )
 
     def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
-        from sluice.airflow.lease_check import foreign_holder
 
         holder = foreign_holder(replication, self.slave)
         if holder is not None and not first:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sluice.airflow import notify
 from sluice.airflow.runs import is_updated
 from sluice.airflow.task_context import TaskContext
-from sluice.coordination.lacks import Lacks
+from sluice.coordination.records import Lacks
 from sluice.database.registry import master_of
 from sluice.errors import SluiceError
 from sluice.model.lack import Severity

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sluice.airflow.task_context import TaskContext
 from sluice.config import ResolvedTable
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.errors import SluiceError
 from sluice.model.slave_state import SlaveState

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, ClassVar, NoReturn
 
 from airflow.sdk import NEVER_EXPIRE, BaseOperator, Context  # type: ignore[attr-defined]
@@ -15,7 +16,6 @@ from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Job, JobState, Kind, Owner
 from sluice.airflow.job_output import last_lines
-from sluice.airflow.job_takeover import Takeover, decide_takeover
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.multi_slave import continues_for_one_slave, has_several_slaves, members
 from sluice.airflow.restart_policy import Next
@@ -34,6 +34,41 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.location import Location
 from sluice.model.vendors import REDO_VENDOR
 from sluice.redo.supervisor import Supervisor
+
+# Decides what a task does about the running job of its pair, if there is one.
+
+
+class Takeover(StrEnum):
+    LAUNCH = "launch"
+    """No job runs: launch one."""
+    REATTACH = "reattach"
+    """The job of an earlier try still runs: watch it again."""
+    REPLACE = "replace"
+    """The job is ending, or a person cleared the task: wait for its end, then launch another one."""
+    ADOPT = "adopt"
+    """The job outlived its run: watch it from now on."""
+    LEAVE = "leave"
+    """Another live run watches the job: do nothing."""
+
+
+def decide_takeover(own: Owner, live: Owner | None, stopping: bool, watched: bool, adopts: bool) -> Takeover:
+    """`live` owns the running job. `stopping`: its end was requested. `watched`: its run is still active.
+
+    `adopts`: jobs of this kind may change their run. An apply may; a load belongs to its update. Clearing a deferred
+    task starts the next try before the triggerer stops the old job; a raised `max_tries` tells this from a retry after
+    a crash.
+    """
+    if live is None:
+        return Takeover.LAUNCH
+    if stopping:
+        return Takeover.REPLACE
+    if live.same_task(own):
+        cleared = own.max_tries > live.max_tries and own.try_number > live.try_number
+        return Takeover.REPLACE if cleared else Takeover.REATTACH
+    if watched:
+        return Takeover.LEAVE
+    return Takeover.ADOPT if adopts else Takeover.REPLACE
+
 
 HANDLE = "job"
 """Key of the job's id in the task's state store, which the REST API shows, too."""

@@ -12,7 +12,7 @@ from sluice.airflow import connections
 from sluice.airflow.answer_trigger import AnswerTrigger
 from sluice.airflow.failure import as_airflow
 from sluice.coordination import redis_store
-from sluice.coordination.asked import Asked
+from sluice.coordination.records import Asked
 
 
 class KeepsAnswer(HITLOperator):

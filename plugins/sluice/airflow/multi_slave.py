@@ -21,7 +21,7 @@ from sluice.airflow.runs import UPDATE_DAG
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import RETRY, step
 from sluice.airflow.task_context import UPDATE, TaskContext, listed
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.selection import Selection

@@ -20,7 +20,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.capture.plan import Add
 from sluice.capture.reconcile import ReconcileReport
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.load_started import LoadStarted
+from sluice.coordination.records import LoadStarted
 from sluice.database.registry import master_of
 from sluice.errors import SluiceError, Terminal
 from sluice.load.selection import Selection

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.templates import environment
 from sluice.coordination.gate import ERROR, Closure
-from sluice.coordination.items_state import ItemsFindings
-from sluice.coordination.lacks import KnownLack
+from sluice.coordination.records import ItemsFindings, KnownLack
 from sluice.coordination.verification_log import LastComparison
 from sluice.counted import counted
 from sluice.model.checkpoint import Checkpoint

@@ -22,10 +22,7 @@ from sluice.config import NotifierConfig, SlaveConfig
 from sluice.control.rejects import RejectStore
 from sluice.coordination import known_pairs, lease
 from sluice.coordination.gate import Gate
-from sluice.coordination.items_state import ItemsState
-from sluice.coordination.lacks import Lacks
-from sluice.coordination.notified import Notified
-from sluice.coordination.status import Status
+from sluice.coordination.records import ItemsState, Lacks, Notified, Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.errors import SluiceError, Terminal, Transient
@@ -53,7 +50,7 @@ def send_notices(task: TaskContext) -> str:
         log.warning("%s. %s", notice.subject, notice.text)
         for notifier in task.replication.notify:
             key = f"{notifier.path} {notice.key}"
-            if notified.known(key):
+            if notified.of(key).noted():
                 continue
             try:
                 _send(notifier, notice, task.context)
@@ -61,7 +58,7 @@ def send_notices(task: TaskContext) -> str:
                 log.exception("%s: %s did not send the notice", task, notifier.path)
                 failures.append(f"{notifier.path}: {failure}")
                 continue
-            notified.note(key)
+            notified.of(key).note()
             sent += 1
     _forget_mended(task, notified, {notice.key for notice in notices})
     if failures:
@@ -102,7 +99,7 @@ def _forget_mended(task: TaskContext, notified: Notified, occasions: set[str]) -
     for name, word in product(names, notices.LASTING):
         if (key := notices.lasting_key(name, word)) not in occasions:
             for notifier in task.replication.notify:
-                notified.forget(f"{notifier.path} {key}")
+                notified.of(f"{notifier.path} {key}").forget()
 
 
 def send_notices_of_run(task: TaskContext) -> None:

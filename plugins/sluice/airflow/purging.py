@@ -9,7 +9,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.config import SlaveConfig
 from sluice.configuration.options import ItemsLimit
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.items_state import ItemsFindings, ItemsState
+from sluice.coordination.records import ItemsFindings, ItemsState
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeQueue

@@ -22,8 +22,7 @@ from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile, resources
 from sluice.capture.uninstall import uninstall
-from sluice.coordination.events import Events
-from sluice.coordination.failover_claim import FailoverClaim
+from sluice.coordination.records import Events, FailoverClaim
 from sluice.counted import counted, listed
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session

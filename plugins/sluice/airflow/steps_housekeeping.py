@@ -33,10 +33,10 @@ from sluice.airflow.verified_file import VerifiedFile
 from sluice.config import SlaveConfig, VerifyOptions
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.control.rejects import RejectStore
 from sluice.coordination import apply_query, redis_store
-from sluice.coordination.used_locations import UsedLocations
+from sluice.coordination.records import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.control import Owner

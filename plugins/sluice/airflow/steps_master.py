@@ -13,7 +13,7 @@ from sluice.capture.plan import Alter
 from sluice.capture.reconcile import tables_refused
 from sluice.configuration.resolve import ResolvedTable
 from sluice.configuration.rule import TablePattern
-from sluice.coordination.debugged import Debugged
+from sluice.coordination.records import Debugged
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
 from sluice.database.registry import master_of

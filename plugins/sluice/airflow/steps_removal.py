@@ -4,11 +4,11 @@ import logging
 
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext
-from sluice.apply import first_transaction, waiting_changes
+from sluice.apply import waiting_changes
 from sluice.capture import uninstall as uninstalling
 from sluice.coordination import lease
-from sluice.coordination.failover_claim import FailoverClaim
-from sluice.coordination.forget import forget as forget_keys
+from sluice.coordination.records import FailoverClaim
+from sluice.coordination.records import forget as forget_keys
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase, master_of, vendor_of
 from sluice.database.session import Session
@@ -55,7 +55,7 @@ def remove(task: TaskContext) -> str:
         raise ReasonMissing
     assert task.slave_name is not None, "the form has a slave"
     pair = Pair.of(task.replication, task.slave_name, task.connections)
-    remove = waiting_changes.clear if task.context["params"]["which"] == "all" else first_transaction.remove
+    remove = waiting_changes.clear if task.context["params"]["which"] == "all" else waiting_changes.remove
     done = remove(
         pair, task.redis, task.person("the DAG remove_transaction"), reason, f"sluice {task.prefix} remove_transaction"
     )

@@ -25,7 +25,7 @@ from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
 from sluice.configuration.options import VerifyOptions
-from sluice.coordination.events import Events
+from sluice.coordination.records import Events
 from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal

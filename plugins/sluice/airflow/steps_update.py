@@ -15,8 +15,7 @@ from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
-from sluice.coordination.load_started import LoadStarted
-from sluice.coordination.used_locations import UsedLocations
+from sluice.coordination.records import LoadStarted, UsedLocations
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps

@@ -20,18 +20,13 @@ from dataclasses import replace
 
 import redis
 
-from sluice.apply import redis_preconditions, slave_foreign_keys
+from sluice.apply import checkpoint_writer, slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
-from sluice.apply.definition_follower import DefinitionFollower
-from sluice.apply.definition_watch import DefinitionWatch
-from sluice.apply.gate_watch import GateWatch
-from sluice.apply.outages import Outages
-from sluice.apply.pace import Pace
+from sluice.apply.definition_follower import DefinitionFollower, DefinitionWatch
 from sluice.apply.pair_sessions import PairSessions
-from sluice.apply.request_handler import RequestHandler
-from sluice.apply.slave_answers import SlaveAnswers
-from sluice.apply.status_report import StatusReport
-from sluice.apply.summary_log import SummaryLog
+from sluice.apply.request_handler import RequestHandler, SlaveAnswers
+from sluice.apply.status_report import StatusReport, SummaryLog
+from sluice.apply.waits import GateWatch, Outages, Pace
 from sluice.apply.window_applier import WindowApplier
 from sluice.config import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
@@ -49,10 +44,9 @@ from sluice.model.apply_status import ApplyStatus
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
 from sluice.model.event import EventKind
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.safemode import SafeMode
 from sluice.model.slave_state import APPLYING, SlaveState
-from sluice.model.window import Window
 from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
@@ -417,7 +411,7 @@ class ApplyLoop:
         self.sessions.expect_continued(checkpoint)
         self.sessions.check_purged(checkpoint.position)
         if self.checkpoints.overlap:
-            redis_preconditions.require_repeatable(self.sessions, checkpoint)
+            checkpoint_writer.require_repeatable(self.sessions, checkpoint)
         with self.sessions.slave_transaction() as slave:
             slave_foreign_keys.require_known_actions(self.sessions, slave)
         configured = self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite"

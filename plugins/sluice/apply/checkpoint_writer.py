@@ -2,7 +2,7 @@
 
 SlaveCheckpointWriter    writes the position to the slave, in the transaction of the data
 RedisCheckpointWriter    writes it to Redis, at an interval and at shutdown; the slave's row keeps an older position,
-           the fallback position (`sluice.model.checkpoint_recovery`), and counts changes in the transaction of the data
+           the fallback position (`sluice.model.checkpoint`), and counts changes in the transaction of the data
 """
 
 import logging
@@ -11,17 +11,44 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.schema_history import key_needed
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseError
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
-from sluice.errors import SluiceError, Terminal
-from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
-from sluice.model.checkpoint_recovery import FALLBACK_INTERVALS, Stored, resume
+from sluice.errors import RESTART_APPLY, SluiceError, Terminal
+from sluice.model.checkpoint import FALLBACK_INTERVALS, Checkpoint, CheckpointMoved, Fenced, IsMaster, Stored, resume
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
+
+# Checks, when applying starts, what `checkpoint: redis` demands: changes may be applied twice there.
+
+
+def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:
+    """Raises `key-needed` and `triggers-active` with all tables concerned. Tables that are left out do not count."""
+    pair = sessions.pair
+    assert checkpoint.position is not None
+    tables = [table for table in sessions.queue.registered() if table not in checkpoint.tables]
+    sessions.schema_history.load(tables, checkpoint.position, checkpoint.slice_key or 0)
+    if keyless := sessions.schema_history.keyless():
+        raise key_needed(pair, keyless)
+    if sessions.replica_role:
+        return
+    with sessions.slave_transaction() as slave:
+        on_slave = vendor_at(pair).rows.shapes(slave, tables)
+        acting = [table for table in on_slave if sessions.merger.targets[table].watched]
+        allow = vendor_at(pair).sessions.allow_silence(slave)
+    if acting:
+        raise Terminal(
+            f"{pair}: with checkpoint: redis changes may come twice, and on {', '.join(map(str, acting))} foreign keys "
+            "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. On "
+            f"the slave, as an administrator: {allow}; or set checkpoint: slave; then {RESTART_APPLY}.",
+            code="triggers-active",
+        )
+
 
 log = logging.getLogger("sluice.apply")
 

@@ -22,8 +22,7 @@ from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import Action, RowChange
 from sluice.model.guid import key_text
 from sluice.model.names import TableName
-from sluice.model.position import Position
-from sluice.model.window import Window
+from sluice.model.position import Position, Window
 
 log = logging.getLogger("sluice.apply")
 

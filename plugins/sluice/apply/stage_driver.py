@@ -19,7 +19,6 @@ from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
-from sluice.apply.spark_deadline import SparkDeadline, size
 from sluice.apply.stage_task import StageFailure, StageTask
 from sluice.apply.window_runs import CutItem, Run
 from sluice.counted import counted
@@ -33,9 +32,51 @@ from sluice.errors import Transient
 from sluice.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.model.change import Action
 from sluice.model.names import TableName
+from sluice.model.position import Window
 from sluice.model.table_state import TableStates
-from sluice.model.window import Window
 from sluice.transform.table_transform import TableTransform, TransformationInvalid
+
+# Decides how long Spark may take for its share of a window before it counts as stuck; no I/O.
+#
+# A frozen process and a slow one look alike. So the limit is a multiple of the time that a share of this size took
+# at the best pace measured so far.
+
+FIRST_SECONDS, SECONDS = 60.0, 30.0
+"""Seconds allowed beside the time for the share's size; the first time executors must start as well."""
+SLACK = 10.0
+"""How many times slower than the best pace a share may be."""
+PACE = 1 / 20_000_000
+"""Seconds a byte before anything is measured: a third of what two cores did (docs/performance.md)."""
+CHANGE_BYTES = 100
+"""The work for a change beside its contents, as bytes of contents."""
+
+
+def size(changes: int, contents: int) -> int:
+    """The work that a window is, in bytes; `contents`: their bytes."""
+    return contents + CHANGE_BYTES * changes
+
+
+class SparkDeadline:
+    """The time limits of one process."""
+
+    def __init__(self) -> None:
+        self._seconds = FIRST_SECONDS
+        self._pace = PACE
+        self._failures = 0
+
+    def limit(self, size: int) -> float:
+        """Seconds for a share of the given size."""
+        return float((self._seconds + SLACK * self._pace * size) * 2**self._failures)
+
+    def done(self, size: int, seconds: float) -> None:
+        """Notes how long a window took."""
+        self._seconds, self._failures = SECONDS, 0
+        self._pace = min(self._pace, seconds / max(size, 1))
+
+    def failed(self) -> None:
+        """Notes that a share timed out. The next try has twice the time, so that slow work ends eventually."""
+        self._failures += 1
+
 
 log = logging.getLogger("sluice.apply")
 

@@ -20,7 +20,7 @@ from sluice.database.session import Session, SessionOptions
 from sluice.errors import SluiceError, Transient
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.pair import Pair
 from sluice.transform.engine import Engine
 from sluice.transform.table_transform import TableTransform

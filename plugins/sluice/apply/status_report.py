@@ -1,5 +1,6 @@
 """Reports an apply's status, samples of each minute, events, and the backlog of the master to Redis."""
 
+import logging
 import os
 import socket
 import time
@@ -11,20 +12,58 @@ from datetime import UTC, datetime
 import psutil
 import redis
 
-from sluice.coordination.events import Events
-from sluice.coordination.history import History
-from sluice.coordination.last_changes import LastChanges
-from sluice.coordination.queue_state import EVERY_SECONDS, QueueState
+from sluice.coordination.records import Events, History, LastChanges, QueueState, Status
 from sluice.coordination.redis_store import StoreUnreachable
-from sluice.coordination.status import Status
+from sluice.counted import counted
 from sluice.database.registry import has_rows, master_of
 from sluice.database.session import Session
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event, EventKind, between
 from sluice.model.names import TableName
 from sluice.model.position import Position
+from sluice.model.safemode import SafeMode
 from sluice.model.sample import AppliedWindow, Sampler
 from sluice.pair import Pair
+
+# Logs once a minute what an apply has done since.
+
+log = logging.getLogger("sluice.apply")
+
+SUMMARY_SECONDS = 60.0
+
+
+class SummaryLog:
+    """The summary log of one apply, in its thread."""
+
+    def __init__(self, pair: Pair):
+        self.pair = pair
+        self._begin()
+
+    def applied(self, changes: int, seconds: float) -> None:
+        """Notes a window, or a slice."""
+        self._windows += 1
+        self._changes += changes
+        self._busy_seconds += seconds
+
+    def log(self, seen: Position | None, mode: SafeMode) -> None:
+        """Logs a line where it is time to."""
+        now = time.monotonic()
+        if now - self._since < SUMMARY_SECONDS:
+            return
+        seconds = now - self._since
+        log.info(
+            "%s: %s in %s in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
+            self.pair, counted(self._changes, "change"), counted(self._windows, "window"), seconds,
+            self._changes / seconds, 100 * self._busy_seconds / seconds,
+            seen.time if seen else "never", mode.explain(now),
+        )  # fmt: skip
+        self._begin()
+
+    def _begin(self) -> None:
+        self._windows = self._changes = 0
+        self._busy_seconds = 0.0
+        self._since = time.monotonic()
+
 
 STATUS_SECONDS = 0.5
 MOST_UNWRITTEN = 200
@@ -86,7 +125,7 @@ class StatusReport:
             self.status.write({**values, **more})
             self._write_events()
             if over is not None:
-                self._history.append(over)
+                self._history.add(over)
         except StoreUnreachable:
             return  # where that lasts, the lease raises
 
@@ -105,7 +144,7 @@ class StatusReport:
     def measure_queue(self, master: Session) -> None:
         """Measures ITEMS, once a minute and by one apply of the replication. Raises the errors of a session."""
         now = time.monotonic()
-        if now - self._measured < EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
+        if now - self._measured < QueueState.EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
             return
         self._measured = now
         vendor, place = master_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)

@@ -8,10 +8,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from sluice.apply import cascade_order, displaced_rows, outdated_constraints, slave_foreign_keys
+from sluice.apply import displaced_rows, slave_foreign_keys
 from sluice.apply.apply_plan import CaughtUp, Checks, DefinitionOnly, LeftOut, Rows, Single, Step, Truncation, grouped
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
-from sluice.apply.escalation import Attempt, Escalation
 from sluice.apply.load_filter import LoadFilter
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.pair_sessions import PairSessions
@@ -20,7 +19,7 @@ from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
 from sluice.control.definitions import DefinitionStore
 from sluice.database.apply import DefinitionNotFollowed, DisplacedRow, ReplayOptions
-from sluice.database.conflicts import Collision, Conflict
+from sluice.database.conflicts import Collision, CommitRefused, Conflict
 from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.placed import vendor_at
@@ -35,6 +34,79 @@ from sluice.model.position import Position
 from sluice.model.reject import Rejected
 from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
+
+# Decides what is tried next when a window's transaction fails.
+#
+# The first attempt is the cheapest: the net changes of each table, in a few statements. Some windows need more: two
+# rows exchange a unique value, a row is referred to before it is inserted, a conflict must be traced to one change.
+# Each failure rolls the transaction back; then comes an attempt that does more, or the failure stands.
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How the changes of a window are applied this time."""
+
+    replayed: frozenset[TableName] = frozenset()
+    """Tables whose changes are applied one by one, in the order of their REPL_KEYs."""
+    immediate: frozenset[str] = frozenset()
+    """Deferrable constraints of the slave that are checked with each change: qualified, quoted names."""
+    deferrable: bool = False
+    """Whether rows are displaced also for unique values that the commit checks."""
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """The next attempt after a failed one; None where no further one would help."""
+
+    tables: frozenset[TableName]
+    """Tables whose rows the window changes."""
+    related: Callable[[TableName], Collection[TableName]]
+    """The table, and those that must be replayed together with it."""
+    safe: bool
+    """Whether the window is applied in safe mode."""
+    final: bool
+    """Whether a conflict counts; otherwise the definitions are compared first."""
+    rejecting: bool
+    """Whether conflicts go to REJECTS."""
+    cascades: bool
+    """Whether the slave's foreign keys act on changes."""
+    in_slices: bool
+    """Whether the window takes several transactions."""
+
+    def after_collision(self, tried: Attempt, table: TableName) -> Attempt | None:
+        """After a merge of the table's changes failed, or its replay failed because of another table's rows."""
+        if self.tables <= tried.replayed:
+            return None
+        return self._replaying(tried, self.tables if table in tried.replayed else self.related(table))
+
+    def after_conflict(self, tried: Attempt, table: TableName) -> Attempt | None:
+        """After a change did not fit the slave's row.
+
+        It may be a false conflict: changes that fit only in their order across tables, or rows that the slave's foreign
+        keys have already changed as the master's did. Replaying tells.
+        """
+        if self.tables <= tried.replayed or not self.final:
+            return None
+        if not (tried.replayed or self.rejecting or self.cascades):
+            return None
+        return self._replaying(tried, self.tables if tried.replayed else self.related(table))
+
+    def after_commit(self, tried: Attempt, refused: CommitRefused) -> Attempt | None:
+        """After a constraint that the commit checks refused the rows. None also where a larger slice may help."""
+        # The refusing table may be a partition, whose name is not the replicated one.
+        again = self.related(refused.table) if refused.table in self.tables else self.tables
+        if self.safe and refused.unique and not tried.deferrable:
+            # A row outside the window holds the value: in safe mode it is displaced and restored from the master.
+            return self._replaying(replace(tried, deferrable=True), again)
+        if self.in_slices or not self.rejecting or refused.constraint in tried.immediate:
+            return None
+        # Checked with each statement, the constraint tells which change is at fault.
+        return self._replaying(replace(tried, immediate=tried.immediate | {refused.constraint}), again)
+
+    @staticmethod
+    def _replaying(tried: Attempt, tables: Collection[TableName]) -> Attempt:
+        return replace(tried, replayed=tried.replayed.union(tables))
+
 
 log = logging.getLogger("sluice.apply")
 
@@ -182,7 +254,7 @@ class WindowTransaction:
             if self.defining is None and not isinstance(failure, _CONSTRAINT_FAILURES):
                 raise
             # `DefinitionFollower` would drop these constraints some seconds later; the window does not wait.
-            if not outdated_constraints.drop(self.sessions, plan.written):
+            if not slave_foreign_keys.drop(self.sessions, plan.written):
                 raise
             self.defining = None
             outcome = self._attempts(plan)
@@ -226,7 +298,7 @@ class WindowTransaction:
             attempt = following
 
     def _change_definition(self, plan: Plan) -> Checkpoint:
-        """Steps 2 and 3 of `sluice.apply.pending_ddl`."""
+        """Steps 2 and 3 of `sluice.apply.window_runs`."""
         with self._own_ddl(plan.before):
             self.sessions.alterer.prepare(plan.definition_changes)
             dropped = [each for change in plan.definition_changes for each in self.sessions.alterer.will_drop(change)]
@@ -290,7 +362,7 @@ class WindowTransaction:
             for step in grouped(plan.steps):
                 self._do_step(step, plan, attempt, outcome)
             self._restore_displaced(plan, attempt, outcome)
-            if outcome.rejects and outdated_constraints.refusing(self.sessions, plan.written):
+            if outcome.rejects and slave_foreign_keys.refusing(self.sessions, plan.written):
                 raise ConstraintsOutdated
             self._put_rejects(plan, outcome)
             if self._transactional_ddl:
@@ -388,7 +460,7 @@ class WindowTransaction:
 
     def _define(self, change: CutItem) -> None:
         self.defining = change.table
-        if self._transactional_ddl and outdated_constraints.untie(self.sessions, change):
+        if self._transactional_ddl and slave_foreign_keys.untie(self.sessions, change):
             self.untied = True
         alterer = self.sessions.alterer
         if change.replaces and change.defined is not None and self._name_is_taken(change):
@@ -444,7 +516,7 @@ class WindowTransaction:
         items = pa.concat_tables([rows.items(table) for table in present]).sort_by("repl_key")
         images = self.sessions.images
         if merger.cascades:
-            items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present), images)
+            items = slave_foreign_keys.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present), images)
         options = ReplayOptions(
             safe=checks.safe and not rules,
             images=frozenset(rules or (table for table in rows.keys if checks.compares(table))),

@@ -23,7 +23,7 @@ from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
-from sluice.transform import definitions
+from sluice.transform import transforms
 from sluice.transform.binding import Binder
 from sluice.transform.engine import TEXT, Engine
 from sluice.transform.table_transform import TableTransform
@@ -128,16 +128,16 @@ class TransformedTables:
                     "the apply is past it.",
                     code="transformed-table-renamed",
                 )
-            renamed = definitions.vanished(rule, was, cut.defined)
+            renamed = transforms.vanished(rule, was, cut.defined)
             if renamed:  # the slave would get the values under the new name
                 raise ColumnRenamed(cut.table, rule.place, renamed)
         return replace(cut, defined=self._defined(cut.defined), former=self._defined(was))
 
-    def _defined(self, definition: definitions.Definition | None) -> definitions.Definition | None:
+    def _defined(self, definition: transforms.Definition | None) -> transforms.Definition | None:
         transform = None if definition is None else self.of(definition.shape)
         if definition is None or transform is None:
             return definition
-        return definitions.change_of_slave(definition, transform)
+        return transforms.change_of_slave(definition, transform)
 
     def master_rows(
         self, session: Session, table: TableName, keys: Sequence[Texts], *, alike: bool = False

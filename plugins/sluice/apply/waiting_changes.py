@@ -6,21 +6,22 @@ from datetime import UTC, datetime
 import redis
 
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.events import Events
+from sluice.coordination.gate import Gate
+from sluice.coordination.records import Events
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.counted import counted
-from sluice.database.changes import TooManyBytes
+from sluice.database.changes import TooManyBytes, WaitingTable
 from sluice.database.registry import NoDatabase, has_rows, master_of, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import ROW_ACTIONS
-from sluice.model.checkpoint import Checkpoint, CheckpointMoved
-from sluice.model.checkpoint_recovery import resume
+from sluice.model.checkpoint import Checkpoint, CheckpointMoved, resume
 from sluice.model.event import Event, EventKind
 from sluice.model.names import TableName
+from sluice.model.position import Window
 from sluice.model.slave_state import SlaveState
-from sluice.model.window import Window
+from sluice.model.table_state import TableState, how_to_load
 from sluice.pair import Pair
 
 COUNTED = 1_000_000
@@ -157,3 +158,80 @@ def remember(pair: Pair, store: "redis.Redis", kind: EventKind, text: str) -> No
         Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), kind, text)])
     except StoreUnreachable:
         return  # CHECKPOINT has what matters
+
+
+# Removes the first transaction that waits for a slave, because a person asks for it.
+#
+# The tables that it changes become inconsistent: none of their changes is applied, this transaction's included,
+# until they are loaded again. All other tables are applied as before. So no change is skipped silently, and
+# positions stay true.
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The tables of the removed transaction."""
+
+    tables: tuple[WaitingTable, ...]
+    remedy: str
+
+    def __str__(self) -> str:
+        named = ", ".join(str(table) for table in self.tables)
+        inconsistent = counted(len(self.tables), "table")
+        return f"The transaction is removed. INCONSISTENT until loaded again: {inconsistent}: {named}. {self.remedy}"
+
+
+def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
+    """Removes the first transaction of the pair's queue.
+
+    Raises `gate-open`, `no-transaction-to-remove`, `CheckpointMoved` where something was applied or loaded meanwhile,
+    and outages.
+    """
+    if not has_rows(pair.master_info.vendor):
+        raise NoDatabase(pair.master_info.vendor)
+    if not Gate(store, pair.prefix, pair.slave.name).closures():
+        raise Terminal(
+            f"{pair}: the apply is not held, so its queue has no first transaction for long. Close the gate, with the "
+            "DAG gate and the action close, then remove the transaction.",
+            code="gate-open",
+        )
+    with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
+        before = _configured(pair, slave)
+        tables = _first(pair, store, master, before)
+        with slave.transaction(durable=True):
+            checkpoints = CheckpointStore.of(pair, slave)
+            if not checkpoints.configured(lock=True).same_place(before):
+                raise CheckpointMoved(f"{pair}: something was applied meanwhile. Look again whether it is needed.")
+            why = f"{by} removed its first transaction: {reason}"
+            checkpoints.put_tables(before.tables.put_all([one.table for one in tables], TableState.INCONSISTENT, why))
+    removed = Removed(tuple(tables), how_to_load(pair.prefix, pair.slave.name, [one.table for one in tables]))
+    remember(pair, store, EventKind.TABLE, f"{by} removed the first transaction of the queue ({reason}): {removed}")
+    return removed
+
+
+def _configured(pair: Pair, slave: Session) -> Checkpoint:
+    checkpoint = CheckpointStore.of(pair, slave).read()
+    state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if checkpoint is None or state is not SlaveState.NORMAL:
+        raise Terminal(
+            f"{pair}: the slave is {state}; a transaction is removed only where it is NORMAL.",
+            code="no-transaction-to-remove",
+        )
+    return checkpoint
+
+
+def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
+    queue = master_of(pair.master_info.vendor).queue(master, pair.prefix, pair.replication.master.schema)
+    window = rest_of(pair, store, master, before)
+    first = queue.first_transaction(window, list(before.tables))
+    if not first:
+        raise Terminal(
+            f"{pair}: no transaction waits that changes a table whose changes are applied.",
+            code="no-transaction-to-remove",
+        )
+    tables = [one for one in first if one.table not in before.tables]
+    if loading := [str(one.table) for one in tables if one.table in before.tables.loading]:
+        raise Terminal(
+            f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.",
+            code="no-transaction-to-remove",
+        )
+    return tables

@@ -17,19 +17,18 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply import alike_tables, isolation, net_changes, pending_ddl, window_runs
+from sluice.apply import alike_tables, net_changes, table_state_tracker, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.load_filter import Kept, LoadFilter
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
-from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.rejects import Overlaps, PairRejects, UntransformedRows
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
 from sluice.apply.transaction import Plan, WindowTransaction
-from sluice.apply.untransformed_rows import UntransformedRows
 from sluice.apply.window_runs import CutItem, Run
 from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
@@ -45,12 +44,11 @@ from sluice.model.blocks import by_oldest_marker
 from sluice.model.change import EMPTYING, Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.reject import Rejected
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_definition import key_unknown
 from sluice.model.table_state import TableState
-from sluice.model.window import Window
 from sluice.transform.table_transform import RowNotTransformed, TableTransform
 
 log = logging.getLogger("sluice.apply")
@@ -96,7 +94,7 @@ class WindowApplier:
         """Tables that the last window, or slice, changed."""
         self.definitions: Sequence[CutItem] = ()
         """Changes of definitions in the last window, or slice."""
-        self._isolated: isolation.Reasons = {}
+        self._isolated: table_state_tracker.Reasons = {}
         """Tables that this window leaves inconsistent."""
         self._untransformed = UntransformedRows(rejecting=self._rejecting)
         self._replaced_up_to: Position | None = None
@@ -123,7 +121,11 @@ class WindowApplier:
             except RowNotTransformed as failure:
                 self._note_untransformed(failure, checkpoint)
             except Terminal as failure:
-                table = failure.table if isinstance(failure, isolation.OF_ONE_TABLE) else self.transaction.defining
+                table = (
+                    failure.table
+                    if isinstance(failure, table_state_tracker.OF_ONE_TABLE)
+                    else self.transaction.defining
+                )
                 if table is None:
                     raise
                 self._isolate_table(failure, table, checkpoint)
@@ -137,7 +139,7 @@ class WindowApplier:
     def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
         self.sessions.schema_history.clear()
         of_definition = self.transaction.defining is not None
-        self._isolated = isolation.isolated(
+        self._isolated = table_state_tracker.isolated(
             failure, table, self.sessions, checkpoint, self._isolated, of_definition=of_definition
         )
 
@@ -223,7 +225,7 @@ class WindowApplier:
         key = piece.first_definition
         if key is None:
             return piece
-        part = pending_ddl.next_part(window, key)
+        part = window_runs.next_part(window, key)
         piece = self.slicer.next(part, in_driver, images)
         return replace(piece, end=piece.end or part.up_to)
 

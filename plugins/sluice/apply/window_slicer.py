@@ -19,7 +19,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.database.changes import Oversized, Survey, TooManyBytes
 from sluice.database.items import marked, oversized, unordered
 from sluice.model.change import DEFINITIONS
-from sluice.model.window import Window
+from sluice.model.position import Window
 
 SAMPLE = 10_000
 """Changes at a window's beginning by which the others are estimated; a window of so few is read without a survey."""

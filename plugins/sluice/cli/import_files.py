@@ -11,7 +11,7 @@ from sluice.database.addresses import vendor_of_url
 from sluice.database.registry import vendor_of
 from sluice.errors import Terminal
 from sluice.load.transfer import encryption, transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.model.location import Location, S3Access
 
 

@@ -21,7 +21,7 @@ from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
-from sluice.coordination.forget import forget
+from sluice.coordination.records import forget
 from sluice.counted import counted
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable
 from sluice.database.registry import NoDatabase, master_of

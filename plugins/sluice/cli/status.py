@@ -19,11 +19,8 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.items_state import ItemsFindings, ItemsState
-from sluice.coordination.lacks import Lacks
-from sluice.coordination.load_started import LoadStarted
+from sluice.coordination.records import ItemsFindings, ItemsState, Lacks, LoadStarted, Status
 from sluice.coordination.redo_state import RedoState, RedoStatus
-from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
 from sluice.database.registry import master_of, reach, source_of
@@ -38,11 +35,11 @@ from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.joining import StartedLoad, what_loads
 from sluice.model.monitor_data import Overview, SlaveOverview
 from sluice.model.names import Prefix
+from sluice.model.position import Window
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import REDO
-from sluice.model.window import Window
 from sluice.operate.remedies import at_terminal, command
 from sluice.pair import Pair
 from sluice.paths import PROGRAM

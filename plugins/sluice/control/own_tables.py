@@ -1,4 +1,4 @@
-"""Statements on Sluice's own tables of one slave."""
+"""Statements on Sluice's own tables of one slave; of the small ones also what they hold."""
 
 from collections.abc import Mapping, Sequence
 from typing import LiteralString, Protocol, Self
@@ -6,9 +6,12 @@ from typing import LiteralString, Protocol, Self
 from sluice import sql_files
 from sluice.config import SlaveConfig
 from sluice.database.conditions import in_lists
+from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session
 from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.throttle_state import ThrottleState
 
 
 class OfSlave(Protocol):
@@ -66,3 +69,58 @@ def tables_among(
     for place, each in enumerate(wanted):
         parameters |= {f"{name}_schema_{place}": each.schema, f"{name}_table_{place}": each.name}
     return f"({schema}, {table}) IN ({', '.join(pairs)})", parameters
+
+
+# Which initial update owns a slave: columns of its row of CHECKPOINT.
+
+
+class LoadOwner(SlaveStore):
+    """Reads and writes the owner of one slave."""
+
+    def read(self) -> Owner | None:
+        """None where the slave was never configured. Its tables must exist."""
+        row = self._execute("update_read").fetchone()
+        if row is None:
+            return None
+        state, update_id, message, current_as_of = row
+        return Owner(SlaveState(state), update_id, message or "", current_as_of)
+
+    def name(self, update_id: str) -> None:
+        """Makes `update_id` the owner of the slave."""
+        self._execute("update_set", update_id=update_id)
+
+    def note(self, update_id: str, message: str) -> None:
+        """Writes why the load has stopped; does nothing when another update owns the slave by now."""
+        self._execute("update_note", update_id=update_id, message=message)
+
+
+# The row of `<prefix>THROTTLE` of a slave: the limits of its load.
+
+
+class ThrottleStore(SlaveStore):
+    """Reads and writes the limits of one slave's load."""
+
+    def exists(self) -> bool:
+        """Whether a load job has ever begun on the slave."""
+        return self._own.has("throttle")
+
+    def clear(self) -> None:
+        """Removes the limits."""
+        self._execute("throttle_clear")
+
+    def read(self) -> ThrottleState:
+        """The present limits; none where no job wrote any."""
+        row = self._execute("throttle_read").fetchone()
+        return ThrottleState(bool(row[0]), row[1] or "", *row[2:]) if row else ThrottleState()
+
+    def write(self, state: ThrottleState) -> None:
+        """Writes the limits. A changed rate counts from now on."""
+        self._execute(
+            "throttle_write", paused=state.paused, reason=state.reason,
+            rows_per_second=state.rows_per_second, bytes_per_second=state.bytes_per_second,
+            loaders=state.loaders,
+        )  # fmt: skip
+
+    def put_message(self, update_id: str, message: str, own: str) -> None:
+        """Writes the slave's message while it is in TRANSITION, unless its present one does not begin with `own`."""
+        self._execute("throttle_say", update_id=update_id, message=message, ours=own)

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import redis
 
-from sluice.coordination import lease, status
+from sluice.coordination import lease
 from sluice.coordination.lease import Holder
+from sluice.coordination.records import Status
 from sluice.coordination.redis_store import classified
 from sluice.errors import Transient
 from sluice.model.apply_status import ApplyStatus
@@ -128,7 +129,7 @@ class ApplyQuery:
         self.key = f"sluice:{prefix}:{slave}:query"
         self._log = f"{self.key}:log"
         self._read = f"{self.key}:log:read"
-        self._status = status.Status(client, Prefix(str(prefix)), slave).key
+        self._status = Status(client, Prefix(str(prefix)), slave).key
         self._lease = lease.key(Prefix(str(prefix)), slave)
 
     @contextmanager
@@ -171,7 +172,7 @@ class ApplyQuery:
             float(lost["at"]) if lost else None,
             _of(QueryStop, stop) if stop else None,
             lease.parsed(held),
-            status.parsed(written),
+            Status.parsed(written),
             str(noted.get("why_process", "")),
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from sluice.coordination.events import Events
+from sluice.coordination.records import Events
 from sluice.coordination.redis_store import StoreUnreachable, classified
 from sluice.errors import RESTART_APPLY
 from sluice.model.event import Event, EventKind

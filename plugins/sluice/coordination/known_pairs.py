@@ -6,31 +6,24 @@ from datetime import datetime
 
 import redis
 
-from sluice.coordination import (
-    events,
-    gate,
-    history,
-    items_state,
-    lacks,
-    last_changes,
-    lease,
-    load_started,
-    redo_state,
-    status,
-    verification_log,
-)
-from sluice.coordination.events import Events
+from sluice.coordination import gate, lease, redo_state, verification_log
 from sluice.coordination.gate import Closure, Gate
-from sluice.coordination.history import History
-from sluice.coordination.items_state import ItemsState
-from sluice.coordination.lacks import KnownLack, Lacks
-from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Holder
-from sluice.coordination.load_started import LoadStarted
-from sluice.coordination.queue_state import MeasuredQueue, QueueState
+from sluice.coordination.records import (
+    Events,
+    History,
+    ItemsFindings,
+    ItemsState,
+    KnownLack,
+    Lacks,
+    LastChanges,
+    LoadStarted,
+    MeasuredQueue,
+    QueueState,
+    Status,
+)
 from sluice.coordination.redis_store import classified
 from sluice.coordination.redo_state import RedoState, RedoStatus
-from sluice.coordination.status import Status
 from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event
@@ -46,7 +39,7 @@ class KnownSlave:
     """Redis's content about one pair. Everything may be missing."""
 
     status: ApplyStatus = field(default_factory=ApplyStatus)
-    """The apply's last status, see `sluice.coordination.status`."""
+    """The apply's last status, see `sluice.coordination.records`."""
     holder: Holder | None = None
     """The process that applies."""
     closures: Sequence[Closure] = ()
@@ -80,7 +73,7 @@ class Past:
 class KnownMaster:
     """Redis's content about one replication."""
 
-    items: items_state.ItemsFindings = field(default_factory=items_state.ItemsFindings)
+    items: ItemsFindings = field(default_factory=ItemsFindings)
     """Findings of the last purge."""
     lacks: Sequence[KnownLack] = ()
     """Tables that are not captured."""
@@ -131,25 +124,25 @@ def read(
     for prefix, slaves in pairs.items():
         items, lacking, queue, redo = (next(answers) for _ in range(4))
         masters[prefix] = KnownMaster(
-            items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
+            ItemsState.parsed(items), Lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
             status_text, holder, closed, lacking, load = (next(answers) for _ in range(5))
             if before is None:
                 earlier = KnownSlave(
-                    tables=verification_log.parsed(next(answers)), samples=history.parsed(next(answers))
+                    tables=verification_log.parsed(next(answers)), samples=History.parsed(next(answers))
                 )
             else:
                 earlier = before.slave(prefix, slave)
             known[prefix, slave] = KnownSlave(
-                status.parsed(status_text),
+                Status.parsed(status_text),
                 lease.parsed(holder),
                 gate.parsed(closed),
                 earlier.tables,
-                lacks.parsed(lacking),
+                Lacks.parsed(lacking),
                 masters[prefix].lacks,
                 earlier.samples,
-                load_started.parsed(load),
+                LoadStarted.parsed(load),
             )
     return Known(masters, known)
 
@@ -158,7 +151,7 @@ def past(client: "redis.Redis", prefix: Prefix, slave: str, minutes: int) -> Pas
     """The past of one pair, with up to `minutes` samples. Raises `StoreUnreachable`."""
     with classified(), client.pipeline(transaction=False) as pipe:
         pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
-        pipe.lrange(Events(client, prefix, slave).key, -events.KEPT, -1)
+        pipe.lrange(Events(client, prefix, slave).key, -Events.KEPT, -1)
         pipe.hgetall(LastChanges(client, prefix, slave).key)
         samples, happened, changed = pipe.execute()
-    return Past(history.parsed(samples), events.parsed(happened), last_changes.parsed(changed))
+    return Past(History.parsed(samples), Events.parsed(happened), LastChanges.parsed(changed))

@@ -4,7 +4,7 @@ import redis
 
 from sluice.coordination.redis_store import classified
 from sluice.database import positions
-from sluice.model.checkpoint_recovery import Stored
+from sluice.model.checkpoint import Stored
 from sluice.model.names import Prefix
 
 _WRITE = """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 from sluice.counted import counted
 from sluice.database.rows import BlockRead
 from sluice.errors import SluiceError, Terminal
-from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
@@ -16,10 +15,9 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
-from sluice.model.purging import SlaveNote
+from sluice.model.position import Position, Window
+from sluice.model.purging import Backlog, SlaveNote
 from sluice.model.shape import TableShape
-from sluice.model.window import Window
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.row_images import MixedShapes
+from sluice.model import change
 from sluice.model import content as reference
-from sluice.model import item_change
 from sluice.model.change import RowChange
 from sluice.model.names import TableName
 from sluice.model.table_definition import parse as definition
@@ -52,7 +52,7 @@ def changes(items: pa.Table, keys: Mapping[TableName, Sequence[str]]) -> Iterato
     """Items that change rows, one by one. Raises `malformed-content`, `KeyError` for a key column that a row lacks."""
     for batch in items.to_batches(max_chunksize=_CHANGES):
         for item in batch.to_pylist():
-            yield item_change.of(item, keys[TableName(item["schema"], item["table"])])
+            yield change.of(item, keys[TableName(item["schema"], item["table"])])
 
 
 def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:

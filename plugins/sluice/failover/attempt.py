@@ -12,8 +12,7 @@ from sluice.database.failover import FailoverTable
 from sluice.database.registry import NoDatabase, master_of, reach
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.checkpoint import Checkpoint
-from sluice.model.checkpoint_recovery import resume
+from sluice.model.checkpoint import Checkpoint, resume
 from sluice.model.failover import Action, Record, Sheet
 from sluice.model.position import Position
 from sluice.model.vendors import VENDORS

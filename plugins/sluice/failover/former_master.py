@@ -16,8 +16,8 @@ from sluice.database.session import Session
 from sluice.database.vendor import Master
 from sluice.failover.attempt import Failover
 from sluice.model.failover import Action, Phase, Record, passed
+from sluice.model.position import Window
 from sluice.model.slave_state import SlaveState
-from sluice.model.window import Window
 
 log = logging.getLogger("sluice.failover")
 

@@ -16,8 +16,8 @@ import time
 from redis import Redis
 
 from sluice.coordination import lease
-from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.gate import Gate
+from sluice.coordination.records import FailoverClaim
 from sluice.database import positions
 from sluice.database.errors import LockNotAvailable
 from sluice.database.failover import MasterGuard

@@ -12,7 +12,7 @@ from sluice.configuration.resolve import rule_for
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.failover import Claim

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from redis import Redis
 
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.failover_claim import FailoverClaim
+from sluice.coordination.records import FailoverClaim
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database import positions
 from sluice.database.errors import DatabaseRefused

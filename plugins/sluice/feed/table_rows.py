@@ -4,27 +4,87 @@ No transaction lasts from one partition to the next. Each is read in a snapshot 
 position is taken back by the changes that wait in the queue, seen by the same snapshot.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database import csv_rows, positions
+from sluice.database.changes import WaitingChange
 from sluice.database.column_types import LogicalColumn
+from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.feed import arrow_columns
 from sluice.feed.master import Master
-from sluice.feed.past_rows import TakenBack, Version, taken_back
 from sluice.model.blocks import Key
+from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.purging import lost
 from sluice.model.row_condition import RowCondition
 from sluice.model.shape import TableShape
-from sluice.model.window import Window
+
+# Rows as of a position, computed from rows that were read later and the changes in between. No I/O.
+#
+# Each change is undone: its new row does not exist yet, its old row still does. Versions of rows are counted,
+# without keys, so that rows that exchanged their keys, and tables without a key, need no special case.
+
+Version = tuple[str | None, ...]
+"""The texts of a row, in the order of the table's columns."""
+
+
+def rows_not_reconstructible(table: TableName, action: str) -> Transient:
+    """A change that does not say which rows it removed lies between the position and the read."""
+    return Transient(
+        f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
+        "again, at a position of now; a feed that has not begun to be read can be dropped and begun anew.",
+        code="rows-not-reconstructible",
+    )
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """The corrections of the rows that were read."""
+
+    gone: Counter[Version]
+    """Versions that came later, with how often each is to be left out."""
+    back: tuple[Version, ...]
+    """Versions that were there."""
+
+
+def taken_back(
+    changes: Iterable[WaitingChange], names: Sequence[str], images: RowImageCodec, table: TableName
+) -> TakenBack:
+    """The corrections that undo `changes`, all of `table` since the position, in their order. Raises
+    `rows-not-reconstructible`."""
+    later: Counter[Version] = Counter()
+    back: list[Version] = []
+    for action, content, oldcontent in changes:
+        if action not in ROW_ACTIONS or any(text and images.is_partial(text) for text in (content, oldcontent)):
+            raise rows_not_reconstructible(table, action)
+        new = images.row(content) if content is not None and action != Action.DELETE else {}
+        if action != Action.INSERT:
+            old = {**new, **images.row(oldcontent or "")}
+            version = _version(old, names, table)
+            if later[version]:
+                later[version] -= 1
+            else:
+                back.append(version)
+        if action != Action.DELETE:
+            later[_version(new, names, table)] += 1
+    return TakenBack(+later, tuple(back))
+
+
+def _version(row: dict[str, str | None], names: Sequence[str], table: TableName) -> Version:
+    try:
+        return tuple(row[name] for name in names)
+    except KeyError:
+        raise rows_not_reconstructible(table, Action.ALTER) from None
+
 
 MOST_CHANGES = 1_000_000
 """The highest number of changes of a table since the position that are undone; with more, another position is better.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
-from sluice.control.throttle import ThrottleStore
+from sluice.control.own_tables import ThrottleStore
 from sluice.counted import counted
 from sluice.database.control import LoadRuns
 from sluice.database.placed import vendor_at

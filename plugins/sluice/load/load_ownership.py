@@ -1,6 +1,6 @@
 """Checks that an initial update still owns its slave."""
 
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.database.control import Owner
 from sluice.database.session import Session
 from sluice.errors import Terminal

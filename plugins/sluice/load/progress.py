@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from sluice.control.blocks import BlockStore
-from sluice.control.throttle import ThrottleStore
+from sluice.control.own_tables import ThrottleStore
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate

@@ -15,10 +15,10 @@ from redis import Redis
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.counted import counted
 from sluice.database import lock_waits
 from sluice.database.load import Completed
@@ -26,7 +26,7 @@ from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.load import outdated_constraints, part_steps, partial_load
+from sluice.load import outdated_constraints, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables, tables_to_load
 from sluice.load.sessions import on_master, on_slave
@@ -76,7 +76,7 @@ def master_changing(update: Update, tables: list[TableName]) -> Transient:
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     """Makes this update the slave's owner: state INITIAL, gate closed, blocks of earlier updates deleted.
 
-    A partial load leaves state and gate alone (`sluice.load.part_steps`). Returns False where this update has begun
+    A partial load leaves state and gate alone (`sluice.load.partial_load`). Returns False where this update has begun
     before and continues. Raises `ForbiddenMove` when another update is running, `SelectionRefused` where the chosen
     part cannot be loaded.
     """
@@ -89,7 +89,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             return False
         _expect_free(update, slave)
         if update.selection.partial:
-            return part_steps.begin(update, slave, *_chosen(update, slave))
+            return partial_load.begin(update, slave, *_chosen(update, slave))
         # Before the state: with INITIAL alone an apply would not write either, but people see both.
         Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing_reason(update))
         with slave.transaction():
@@ -127,7 +127,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
     applied.
 
     `for_another`: another slave reads the blocks, and this one gets them when all are read (see
-    `sluice.load.transfer.multi_slave_export`).
+    `sluice.load.transfer.transfer_steps`).
 
     Every replicated table must have its triggers before. Returns the number of tables.
     Raises `changes-not-captured`, `LoadEnded`, `master-changing`, and as `create_tables`.
@@ -170,7 +170,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             )
         states = CheckpointStore.of(update, slave).configured().tables
         if update.selection.partial:
-            part_steps.expect_loaded(update, states)
+            partial_load.expect_loaded(update, states)
         of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in BlockStore.of(update, slave).progress()]
@@ -181,7 +181,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
                 break
             target.analyze(slave, table)
         trusted = update.slave.trusted_ddl
-        ready = part_steps.ready_tables(update, master, slave) if update.selection.partial else names
+        ready = partial_load.ready_tables(update, master, slave) if update.selection.partial else names
         indexes = fitting.indexes(defined.indexes(master, names), update)
         between = [
             constraint
@@ -210,7 +210,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             update, len(done.made), len(done.left_out), counted(moved, "sequence"),
         )  # fmt: skip
         if update.selection.partial:
-            part_steps.expect_ready(update, states)
+            partial_load.expect_ready(update, states)
         else:
             done.left_out += [(f"table {table}", reason) for table, reason in states.reasons.items()]
         return done
@@ -230,14 +230,14 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
         with slave.transaction():
             checkpoints.read(lock=True)
             owner = owner_of(update, slave)
-            part = part_steps.under_way(update, slave)
+            part = partial_load.under_way(update, slave)
             if owner is None or not (part or owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION)):
                 _open_unbegun(update, store)
                 return False
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
             if part:
-                part_steps.give_up(update, slave, owner.update_id, reason)
+                partial_load.give_up(update, slave, owner.update_id, reason)
                 log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
                 return True
             checkpoints.move(SlaveState.INCONSISTENT, reason)
@@ -267,7 +267,7 @@ def end_sessions(update: Update) -> int:
             if not CheckpointStore.of(update, slave).exists():
                 return 0  # the update failed before it made any table
             owner = owner_of(update, slave)
-            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{part_steps.GIVEN_UP}"):
+            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{partial_load.GIVEN_UP}"):
                 return 0
             ended += _end_sessions(update, slave, update.slave_info.vendor)
         with on_master(update) as master:
@@ -321,7 +321,7 @@ def in_one_snapshot(update: Update, slave: Session) -> bool:
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `tables-exist`."""
     if update.selection.partial:
-        made = part_steps.make_tables(update, master, slave)
+        made = partial_load.make_tables(update, master, slave)
         log.info("%s: %s made", update, counted(len(made), "table"))
         return made
     preparation = Preparation(update, master, slave, captured_tables(update, master))
@@ -368,24 +368,24 @@ def _chosen(update: Update, slave: Session) -> tuple[list[Part], dict[TableName,
     with on_master(update) as master:
         partial_load.check(update, master, slave)
         tables = captured_tables(update, master)
-        inconsistent, left_out = part_steps.examine(update, master, slave, tables)
+        inconsistent, left_out = partial_load.examine(update, master, slave, tables)
         parts = partial_load.parts(update, master, slave, tables)
         return [part for part in parts if part.table not in left_out], inconsistent | left_out
 
 
 def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:
     """Makes the tables loading; their parts were planned when the update began. Returns the number of tables."""
-    if part_steps.preparing(update, slave):
-        part_steps.make_tables(update, master, slave)
+    if partial_load.preparing(update, slave):
+        partial_load.make_tables(update, master, slave)
         with slave.transaction():
             CheckpointStore.of(update, slave).read(lock=True)
-            if part_steps.preparing(update, slave):
+            if partial_load.preparing(update, slave):
                 if for_another:
                     _begin_for_another(update, slave)
-                part_steps.load(update, slave)
+                partial_load.load(update, slave)
                 _settle_rejects(update, master, slave)
     tables = tables_to_load(update, master, slave)
-    if part_steps.untouched(update, slave):
+    if partial_load.untouched(update, slave):
         # Only when the tables are loading: until then readers have their rows.
         clear_tables(update, Preparation(update, master, slave, tables))
     return len(tables)
@@ -440,7 +440,7 @@ def _continues(update: Update, slave: Session) -> bool:
 def _preparing(update: Update, slave: Session) -> bool:
     """Whether the update is being prepared; False when its load has begun. Raises `LoadEnded`."""
     if update.selection.partial:
-        return part_steps.preparing(update, slave)
+        return partial_load.preparing(update, slave)
     owner = owner_of(update, slave)
     if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
         raise LoadEnded.of(update, owner)
@@ -454,7 +454,7 @@ def _expect_free(update: Update, slave: Session) -> None:
         raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
     if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
         raise UpdateUnderWay(update.slave.name, owner.state, owner.update_id, owner.message)
-    if owner is not None and part_steps.under_way(update, slave):
+    if owner is not None and partial_load.under_way(update, slave):
         raise PartUnderWay(update.slave.name, owner.update_id)
 
 

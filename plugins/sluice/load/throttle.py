@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice.configuration.watched import WatchedFile
-from sluice.control.throttle import ThrottleStore
+from sluice.control.own_tables import ThrottleStore
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.load.load_metrics import LoadMetrics

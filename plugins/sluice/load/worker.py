@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sluice.control.blocks import BlockStore
-from sluice.control.throttle import ThrottleStore
+from sluice.control.own_tables import ThrottleStore
 from sluice.database.errors import (
     CheckViolation,
     DatatypeMismatch,

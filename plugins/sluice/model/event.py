@@ -50,7 +50,7 @@ class Event:
 
 
 def between(before: ApplyStatus, after: ApplyStatus) -> Iterator[tuple[EventKind, str]]:
-    """The events between two reports of an apply (`sluice.coordination.status`); `before` is empty at its start."""
+    """The events between two reports of an apply (`sluice.coordination.records`); `before` is empty at its start."""
     if not before:
         mode = f", safe mode {after['safe_mode']}" if after.get("safe_mode") else ""
         yield EventKind.START, f"The apply has started, epoch {after.get('epoch') or '–'}{mode}"

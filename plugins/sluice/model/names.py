@@ -7,6 +7,20 @@ from functools import total_ordering
 
 from sluice.errors import Terminal
 
+# Maps names of an Oracle master to names on a slave.
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The slave's name for a name of the master."""
+
+    exact: bool = False
+    """Unchanged; otherwise names without small letters are lower-cased."""
+
+    def __call__(self, name: str) -> str:
+        return name if self.exact or name != name.upper() else name.lower()
+
+
 LONGEST_TRIGGER = 60
 """In bytes; triggers add an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have at most
 63."""

@@ -1,6 +1,6 @@
 """Positions: which transactions of a master have been seen, for any source of its changes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from sluice.errors import Terminal
@@ -92,3 +92,22 @@ def other_source(position: Position, wanted: str) -> Terminal:
         "to go on. Put the former capture back into the configuration, or start the slave anew with this one.",
         code="other-source",
     )
+
+
+# A window: the changes between two positions.
+
+
+@dataclass(frozen=True)
+class Window:
+    """The changes that `target` covers and `previous` does not, or a part of them between two REPL_KEYs."""
+
+    previous: Position
+    target: Position
+    above: int = 0
+    """Exclusive."""
+    up_to: int | None = None
+    """Inclusive; None: to the end."""
+
+    def between(self, above: int, up_to: int | None = None) -> "Window":
+        """The part of it between these REPL_KEYs."""
+        return replace(self, above=above, up_to=up_to)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from sluice.counted import listed
-from sluice.model import content, guid, item_change
+from sluice.model import change, content, guid
 from sluice.model.change import RowChange
 from sluice.model.conflict_rule import Decision, Winner
 from sluice.model.names import TableName
@@ -127,7 +127,7 @@ class Reject:
             "content": self.content,
             "oldcontent": self.oldcontent,
         }
-        return item_change.of(item, self.key)
+        return change.of(item, self.key)
 
     def __str__(self) -> str:
         text = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"

@@ -18,7 +18,7 @@ from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, left_out, missing_logs, program_configuration
 from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import Values
-from sluice.redo.log_watch import LogWatch
+from sluice.redo.missing_logs import LogWatch
 from sluice.redo.program import Program
 from sluice.redo.redo_thread import RedoThread
 

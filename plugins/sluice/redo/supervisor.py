@@ -25,8 +25,7 @@ from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.registry import recorded_source, redo_stream
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.model.names import TableName
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, TableName
 from sluice.model.vendors import REDO, STREAM
 from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
 from sluice.redo.beginning import StreamContent

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from sluice.errors import Terminal
-from sluice.model.names import TableName
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, TableName
 from sluice.redo.checkpoints import Values
 
 SHOWN = 20

@@ -1,6 +1,7 @@
 """The transformations of one slave's tables for the master's present definitions: for loads, comparisons and checks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sluice.config import Replication, SlaveConfig
 from sluice.database.registry import vendor_of
@@ -9,10 +10,57 @@ from sluice.database.session import Session
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.transform import definitions
+from sluice.model.table_definition import TableDefinition as Definition
+from sluice.model.transformation import Excluded, Renamed, Transformation
 from sluice.transform.binding import Binder
 from sluice.transform.engine import Engine
 from sluice.transform.table_transform import TableTransform, TransformationInvalid
+
+# Transforms the definitions of the master's tables to those of the slave's.
+
+__all__ = ["Definition", "change_of_slave", "of_slave", "vanished"]
+
+
+def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:
+    """The definition of a table that a load creates."""
+    own = {name: change for name, change in transform.rule.columns if not isinstance(change, Renamed)}
+    sequences = tuple(
+        replace(each, column=_renamed(transform.rule, each.column))
+        for each in definition.sequences
+        if each.column not in own
+    )
+    generated = {name: text for name, text in definition.generated.items() if name not in own}
+    return replace(definition, shape=transform.shape, sequences=sequences, generated=generated)
+
+
+def change_of_slave(definition: Definition, transform: TableTransform) -> Definition:
+    """The definition in an item of a change of definition."""
+    names = {column.name for column in transform.shape.columns}
+    missing = {
+        _renamed(transform.rule, name): value
+        for name, value in definition.missing.items()
+        if not isinstance(transform.rule.by_name.get(name), Excluded)
+    }
+    return replace(
+        definition, shape=transform.shape, missing={name: value for name, value in missing.items() if name in names}
+    )
+
+
+def _renamed(rule: Transformation, name: str) -> str:
+    change = rule.by_name.get(name)
+    return change.name if isinstance(change, Renamed) else name
+
+
+def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence[str]:
+    """Columns with a line under `columns` that the master has renamed, where the new name has no such line."""
+    places = {column.position: column.name for column in now.shape.columns}
+    renames = []
+    for name, change in rule.columns:
+        place = next((column.position for column in was.shape.columns if column.name == name), None)
+        renamed = places.get(place) if place is not None else None
+        if renamed is not None and renamed != name and rule.by_name.get(renamed) != change:
+            renames.append(f"{name} is {renamed} now")
+    return renames
 
 
 class Transforms:
@@ -49,5 +97,5 @@ class Transforms:
             except TransformationInvalid as invalid:
                 problems += invalid.problems
                 transform = None
-            fitted.append(definition if transform is None else definitions.of_slave(definition, transform))
+            fitted.append(definition if transform is None else of_slave(definition, transform))
         return fitted, problems

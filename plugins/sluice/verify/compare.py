@@ -7,8 +7,10 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from math import exp, lgamma, log, log1p
 from typing import TypeVar
 
 from sluice.database.digests import (
@@ -21,12 +23,13 @@ from sluice.database.digests import (
 )
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import master_of
-from sluice.database.rows import Estimate
+from sluice.database.rows import Estimate, RowFormat
 from sluice.database.translation import Translator
 from sluice.model.logical_type import ORDERED_ALIKE
 from sluice.model.names import TableName
+from sluice.model.position import Window
 from sluice.model.shape import Column, TableShape
-from sluice.model.window import Window
+from sluice.transform.row_stream import TransformedRows
 from sluice.transform.table_transform import TableTransform
 from sluice.transform.transforms import Transforms
 from sluice.verify import offline_compare
@@ -43,7 +46,6 @@ from sluice.verify.findings import (
 )
 from sluice.verify.pinned_sessions import PinnedView, gathered
 from sluice.verify.pinned_side import Side
-from sluice.verify.sample import upper_bound
 from sluice.verify.table_reads import (
     Digests,
     InThisProcess,
@@ -51,7 +53,80 @@ from sluice.verify.table_reads import (
     groups_of,
     unequal,
 )
-from sluice.verify.transformed_master import transformed_master
+
+# The master's rows of a table that the slave gets otherwise, as the slave would hold them.
+#
+# They are read at the compared position, transformed as a load transforms them, and put into a temporary table on
+# the slave's server. So both sides have their digests from the same server, by the same types, and no excluded
+# value leaves this process. It costs a copy of the table's rows over the wire, and their space among the slave's
+# temporary files.
+
+
+@contextmanager
+def transformed_master(
+    view: PinnedView, transform: TableTransform, slave: TableShape
+) -> Iterator[tuple[Side, TableShape]]:
+    """A side in place of the master's, and the shape of its table. `slave`: that of the slave's table.
+
+    Raises errors of both databases, `RowNotTransformed`.
+    """
+    of_master, of_slave = master_of(view.master.info.vendor).rows, view.slave.vendor
+    application = f"{view.pair.application} verify"
+    master = view.master.first
+    with closing(of_slave.sessions.connect(view.slave.info, application=application, autocommit=True)) as session:
+        columns = tuple(slave.column(column.name) for column in transform.shape.replicated)
+        scratch = of_slave.load_target.create_scratch(session, replace(slave, columns=columns))
+        read = transform.master.replicated
+        query = of_master.key_order(master, transform.master).select(read, None, None, canonical=True)
+        stream = of_master.stream(master, query, RowFormat.CSV)
+        rows = TransformedRows(stream, [column.name for column in read], transform)
+        with session.transaction():
+            of_slave.load_target.write(session, scratch, rows.columns, rows, RowFormat.CSV)
+        side = Side(view.slave.info, of_slave, [session], session)
+        side.free.put(session)
+        yield side, TableShape(scratch, columns)
+
+
+# A statistical check: rows drawn at random instead of all of them.
+#
+# Rows are drawn on both sides, each row with the same chance. Those of the master are looked for on the slave,
+# which finds missing and different ones; those of the slave on the master, which finds extra ones. With d of n
+# wrong, at most the share `upper_bound(n, d)` of all rows is wrong, with a confidence of 95 % (Clopper and
+# Pearson).
+
+CONFIDENCE = 0.95
+
+
+@lru_cache
+def upper_bound(checked: int, wrong: int) -> float:
+    """The share of wrong rows that is not exceeded, with a confidence of 95 %. 1.0 where nothing was checked.
+
+    The largest share under which as few as `wrong` of `checked` come up with a chance of 5 %.
+    """
+    if checked == 0 or wrong >= checked:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        share = (low + high) / 2
+        if _at_most(checked, wrong, share) > 1 - CONFIDENCE:
+            low = share
+        else:
+            high = share
+    return high
+
+
+def _at_most(checked: int, wrong: int, share: float) -> float:
+    """The chance of `wrong` or fewer out of `checked`, each with the chance `share`."""
+    if share <= 0.0:
+        return 1.0
+    if share >= 1.0:
+        return 0.0
+    return sum(
+        exp(lgamma(checked + 1) - lgamma(n + 1) - lgamma(checked - n + 1) + n * log(share)
+            + (checked - n) * log1p(-share))
+        for n in range(wrong + 1)
+    )  # fmt: skip
+
 
 EXAMPLES = 10
 """Rows of each kind shown in the report."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
-from sluice.control.load_owner import LoadOwner
+from sluice.control.own_tables import LoadOwner
 from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of, reach
 from sluice.database.schema import Constraint, DomainCheck, Index

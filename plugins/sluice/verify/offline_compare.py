@@ -14,10 +14,9 @@ from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.reject import Row
 from sluice.model.slave_state import SlaveState
-from sluice.model.window import Window
 from sluice.pair import Pair
 from sluice.verify.findings import CouldNotCompare
 from sluice.verify.pinned_side import Side

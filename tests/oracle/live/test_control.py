@@ -7,8 +7,7 @@ import pytest
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
-from sluice.control.load_owner import LoadOwner
-from sluice.control.throttle import ThrottleStore
+from sluice.control.own_tables import LoadOwner, ThrottleStore
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
 from sluice.model.connection import ConnectionInfo

@@ -16,7 +16,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle.errors import made
 from sluice.vendors.oracle.session import EmptyLob, OracleSession, Value
 from sluice.verify.findings import Kind, Outcome
-from sluice.verify.repair import repair
+from sluice.verify.resync import repair
 from tests.oracle.live.master_rig import OracleMasterRig
 from tests.vendors.contender import Writer
 

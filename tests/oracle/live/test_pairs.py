@@ -8,7 +8,7 @@ from devstack.mariadb import MariaDBServer
 from sluice.coordination import redis_store
 from sluice.model.connection import ConnectionInfo
 from sluice.verify.findings import Outcome
-from sluice.verify.repair import repair
+from sluice.verify.resync import repair
 from tests.oracle.live.master_rig import OracleMasterRig
 from tests.oracle.live.test_master import (
     CHANGES,

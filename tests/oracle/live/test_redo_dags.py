@@ -18,8 +18,8 @@ from devstack.stack import Stack
 from sluice.airflow import applies, jobs
 from sluice.airflow.job import Kind
 from sluice.coordination import redis_store
+from sluice.coordination.records import Status
 from sluice.coordination.redo_state import CAPTURE
-from sluice.coordination.status import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect

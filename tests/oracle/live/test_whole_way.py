@@ -8,7 +8,7 @@ from sluice.coordination import redis_store
 from sluice.database.errors import UniqueViolation
 from sluice.errors import Terminal
 from sluice.verify.findings import Kind, Outcome
-from sluice.verify.repair import repair
+from sluice.verify.resync import repair
 from tests.oracle.live.rig import OracleRig
 
 TABLES = """

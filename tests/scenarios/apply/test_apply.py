@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply import spark_deadline
+from sluice.apply import stage_driver
 from sluice.coordination import known_pairs, redis_store
-from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
+from sluice.coordination.records import Events
 from sluice.database.conflicts import Drift
 from sluice.executor import ExecutorsFailed, T, ThreadExecutor
 from sluice.model.checkpoint import Fenced
@@ -342,7 +342,7 @@ def test_while_spark_is_stuck_the_apply_takes_a_large_window_itself(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Like a Spark that cannot start Python workers any more, while its JVM answers."""
-    monkeypatch.setattr(spark_deadline, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(stage_driver, "FIRST_SECONDS", 0.2)
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
     stuck, running = Frozen(stuck=True), pair.apply()

@@ -8,12 +8,11 @@ import pytest
 
 from sluice.airflow import steps_removal
 from sluice.airflow.task_context import TaskContext
-from sluice.apply import first_transaction
-from sluice.apply.first_transaction import Removed
-from sluice.coordination.events import Events
-from sluice.coordination.failover_claim import FailoverClaim
+from sluice.apply import waiting_changes
+from sluice.apply.waiting_changes import Removed
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.coordination.lease import Lease
+from sluice.coordination.records import Events, FailoverClaim
 from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
@@ -33,7 +32,7 @@ BAD = TableName("public", "bad")
 
 
 def remove(pair: Rig) -> Removed:
-    return first_transaction.remove(pair.pair, pair.store, "olga", "it never fits", "test")
+    return waiting_changes.remove(pair.pair, pair.store, "olga", "it never fits", "test")
 
 
 def inconsistent(pair: Rig) -> set[TableName]:

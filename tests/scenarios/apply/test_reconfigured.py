@@ -13,7 +13,7 @@ from sluice.apply.apply_loop import ApplyLoop
 from sluice.apply.config_reload import keep_applying
 from sluice.coordination import redis_store
 from sluice.coordination.lease import LeaseHeld
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.executor import ThreadExecutor
 from sluice.model.checkpoint import Fenced
 from tests.rig.rig import Rig

@@ -16,7 +16,7 @@ from psycopg import sql
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import OLDEST, RELEASES
 from devstack.redis import RedisServer
-from devstack.rehearse.compare import difference
+from devstack.rehearse.course import difference
 from devstack.rehearse.psql import Outcome, Psql
 from devstack.rehearse.script import Statement
 from sluice import sql_files

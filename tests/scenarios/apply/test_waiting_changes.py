@@ -8,9 +8,8 @@ import yaml
 
 from sluice.airflow import steps_removal
 from sluice.apply import waiting_changes
-from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Events, Status
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from tests.errors import raises_code

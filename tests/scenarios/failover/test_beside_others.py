@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sluice.coordination.failover_claim import FailoverClaim
+from sluice.coordination.records import FailoverClaim
 from sluice.errors import Terminal
 from sluice.failover.steps import Taken
 from sluice.model.checkpoint import IsMaster

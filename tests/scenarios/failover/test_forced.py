@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.airflow.steps_housekeeping import keep_definitions
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Phase

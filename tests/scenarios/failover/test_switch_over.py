@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.cli.status import state
-from sluice.coordination.events import Events
+from sluice.coordination.records import Events
 from sluice.errors import Terminal
 from sluice.failover import steps
 from sluice.model.checkpoint import IsMaster

@@ -10,7 +10,7 @@ import threading
 import time
 
 from sluice import config
-from sluice.apply import spark_deadline
+from sluice.apply import stage_driver
 from sluice.apply.apply_loop import ApplyLoop
 from sluice.coordination import redis_store
 from sluice.executor import ThreadExecutor
@@ -22,8 +22,8 @@ from spark_jobs.job import JobInput, main
 def run(job: JobInput, stop: threading.Event) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if job.extra["executors"]:
-        spark_deadline.FIRST_SECONDS = 4 * job.extra["spark_seconds"]
-        spark_deadline.SECONDS = session.ANSWER_SECONDS = job.extra["spark_seconds"]
+        stage_driver.FIRST_SECONDS = 4 * job.extra["spark_seconds"]
+        stage_driver.SECONDS = session.ANSWER_SECONDS = job.extra["spark_seconds"]
         session.LOOK_SECONDS = 15 * job.extra["spark_seconds"]
         apply.run(job, stop)
         return

@@ -160,7 +160,7 @@ DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 DEALT_OF_MARIADB = 2
 PAUSES = (0.0, 1.2)
 SPARK_SECONDS, CLUSTER_SECONDS = 2.0, 8.0
-"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`). In a
+"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.stage_driver`). In a
 cluster each session's Python workers import the library themselves."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
 """What in one of two cases is not mended until Spark's server is started anew: the apply must get over it by itself."""

@@ -12,7 +12,7 @@ import pytest
 from sluice.cli import command as cli
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.update import Update
 from sluice.model.location import Location, S3Access
 from tests.library import command, copied

@@ -17,7 +17,7 @@ from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_folder as carried_module
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.transfer.transfer_folder import FileDamaged, NotComplete
 from sluice.model.blocks import BlockState
 from sluice.model.location import S3Access

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.configuration.options import READS
 from sluice.coordination.gate import Gate
-from sluice.load import block_sizing, read_modes, steps
+from sluice.load import loader, read_modes, steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
 from sluice.load.loader import load_worker
@@ -183,7 +183,7 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
 def test_locks_give_way_to_the_application_and_come_back(
     pair_of: MakePair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_sizing, "rest_seconds", lambda tries: 0.1)
+    monkeypatch.setattr(loader, "rest_seconds", lambda tries: 0.1)
     pair = pair_of(block_rows=1000, seconds=0.5)
     make_shop(pair)
     pair.capture()

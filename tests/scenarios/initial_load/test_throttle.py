@@ -13,7 +13,7 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.load import load_metrics, throttle
 from sluice.load.load_metrics import require_measurable
 from sluice.load.progress import progress
-from sluice.model.checkpoint_recovery import Stored
+from sluice.model.checkpoint import Stored
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import server_load

@@ -16,7 +16,7 @@ from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.load.read_modes import SnapshotLost
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.load.update import Update
 from sluice.model.location import S3Access

@@ -12,7 +12,7 @@ import pytest
 
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.model.location import Location, S3Access
 from sluice.model.slave_state import SlaveState

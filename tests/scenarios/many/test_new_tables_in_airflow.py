@@ -10,7 +10,7 @@ import pytest
 from devstack.stack import Stack
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.coordination.load_started import LoadStarted
+from sluice.coordination.records import LoadStarted
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName

@@ -13,7 +13,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.location import S3Access

@@ -9,7 +9,7 @@ from sluice.control.blocks import BlockStore
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState

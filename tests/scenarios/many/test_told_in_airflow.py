@@ -9,7 +9,7 @@ import pytest
 
 from devstack.stack import Stack
 from sluice.coordination import redis_store
-from sluice.coordination.lacks import Lacks
+from sluice.coordination.records import Lacks
 from sluice.model.names import Prefix
 from tests.scenarios.initial_files.runs import DAG, Run, make_tables
 from tests.stacks import running_stack, until

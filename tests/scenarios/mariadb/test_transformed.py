@@ -8,7 +8,7 @@ import pytest
 from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import import_in_threads
 from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.verify.compare_options import CompareOptions

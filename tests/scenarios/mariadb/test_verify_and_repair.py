@@ -9,7 +9,7 @@ from sluice.model.names import TableName
 from sluice.verify.compare import compare
 from sluice.verify.findings import Kind, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
-from sluice.verify.repair import repair
+from sluice.verify.resync import repair
 from tests.scenarios.mariadb.rig import Rig
 
 TABLES = (

@@ -16,7 +16,7 @@ from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST
 from devstack.redis import RedisServer
-from devstack.rehearse.compare import different_lines, normal
+from devstack.rehearse.course import different_lines, normal
 from sluice.capture import wildcards
 from sluice.model.names import TableName
 from sluice.vendors.postgres.source.resources import PostgresCapture

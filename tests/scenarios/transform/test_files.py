@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sluice.load import steps
-from sluice.load.transfer import multi_slave_export, transfer_steps
-from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.importer import import_in_threads
 from sluice.model.location import S3Access
 from tests.scenarios.initial_files.carrying import export, exported, location, moved, prepare
 from tests.scenarios.transform.conftest import MakeShop
@@ -45,5 +45,5 @@ def test_files_of_one_slave_are_not_for_another_that_gets_other_rows(
     update = here.update()
     exported(here, update, location(tmp_path / "out"))
     other = here.with_options(tables=()).update(update.update_id)
-    assert multi_slave_export.adopted_by(update, [other], here.blocks()) == []
+    assert transfer_steps.adopted_by(update, [other], here.blocks()) == []
     assert "`where`, `columns` or `exit` of public.people are not those of the slave" in caplog.text

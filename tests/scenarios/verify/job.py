@@ -17,7 +17,7 @@ from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres import digester
-from sluice.verify import apply_client, pinned_sessions, repair, resync
+from sluice.verify import apply_client, pinned_sessions, resync
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
@@ -32,7 +32,7 @@ def main() -> None:
     pinned_sessions.SILENT_SECONDS, pinned_sessions.IDLE_SECONDS = extra["silent"], extra["idle"]
     pinned_sessions.PING_SECONDS = extra["idle"] / 4
     apply_client.WAIT_SECONDS = extra["wait"]
-    repair.ROWS_A_REQUEST = 2
+    resync.ROWS_A_REQUEST = 2
     if extra["hold"]:
         digester.TableDigest.of_blocks = _held  # type: ignore[method-assign]
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)

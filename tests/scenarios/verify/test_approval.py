@@ -19,7 +19,7 @@ from devstack.home import REPOSITORY
 from devstack.stack import Stack
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.status import Status
+from sluice.coordination.records import Status
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from tests.questions import Question

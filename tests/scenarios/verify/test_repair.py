@@ -115,7 +115,7 @@ def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(ri
 def test_unique_values_that_changed_places_are_mended_however_many_requests_that_takes(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.verify.repair.ROWS_A_REQUEST", 2)
+    monkeypatch.setattr("sluice.verify.resync.ROWS_A_REQUEST", 2)
     pair = rig("CREATE TABLE public.u (id int PRIMARY KEY, v int UNIQUE, w text)")
     with pair.apply():
         pair.master.execute("INSERT INTO public.u SELECT i, i, 'w' FROM generate_series(1, 10) i")

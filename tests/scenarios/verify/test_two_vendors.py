@@ -12,7 +12,7 @@ from sluice.coordination import redis_store
 from sluice.database.digests import Method
 from sluice.model.vendors import VENDORS
 from sluice.verify.findings import Outcome
-from sluice.verify.repair import repair
+from sluice.verify.resync import repair
 from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import counts, look
 

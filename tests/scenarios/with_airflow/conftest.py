@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from devstack.account import new_folder
-from devstack.demo import replications
+from devstack.demo import start
 from devstack.stack import Stack
 from sluice.control.checkpoint import CheckpointStore
 from sluice.model.names import Prefix
@@ -23,7 +23,7 @@ def stack() -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_HOME", str(folder))
         try:
-            replications.write(made.home.replications, ["dr1"])
+            start.write(made.home.replications, ["dr1"])
             made.up()
             patch.setenv("SLUICE_REDIS_URL", made.redis_url)
             with connect(made.connection("dr1"), application="test") as slave:

@@ -30,7 +30,6 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.load.progress import Progress, progress
 from sluice.load.update import Update
-from sluice.model.backlog import Backlog
 from sluice.model.broadcast import Broadcast
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
@@ -38,6 +37,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Switch, who
 from sluice.model.mask import HIDDEN, Mask
 from sluice.model.names import Prefix, TableName
+from sluice.model.purging import Backlog
 from sluice.model.reject import Reject
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import VENDORS

@@ -10,7 +10,7 @@ from sluice.database.conflicts import ColumnMissing, SlaveTableMissing, TableFor
 from sluice.database.errors import DatabaseError, DatabaseRefused, UndefinedObject
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model import foreign_key_order
+from sluice.model import foreign_key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
@@ -150,7 +150,7 @@ class KnownTables(ABC, Generic[M]):
         """Parents before their children."""
         wanted = list(tables)
         links = ((key.child, key.parent) for key in self.foreign_keys(wanted))
-        return foreign_key_order.write_order(wanted, links)
+        return foreign_key.write_order(wanted, links)
 
     def forget(self, table: TableName | None = None) -> None:
         """Forgets `table`, or all tables for None."""

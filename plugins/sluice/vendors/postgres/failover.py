@@ -12,10 +12,9 @@ from sluice.database.session import Rows, Session
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch, switches_of
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.schema_definitions import Definition, Difference
 from sluice.model.slave_state import SlaveState
-from sluice.model.window import Window
 from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_locks
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line

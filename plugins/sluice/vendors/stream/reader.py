@@ -10,8 +10,8 @@ from sluice.database.changes import Cut, Share, Survey, TooManyBytes
 from sluice.database.items import ITEMS
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
+from sluice.model.position import Window
 from sluice.model.table_definition import TableDefinition
-from sluice.model.window import Window
 from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
 from sluice.vendors.stream.files import OF_ROWS, Files, Index, follow, parsed
 from sluice.vendors.stream.lines import Change, Commit, items_of

@@ -26,10 +26,9 @@ from sluice.errors import DataLost, Terminal, Transient
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.purging import lost
 from sluice.model.table_definition import TableDefinition
-from sluice.model.window import Window
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit

@@ -14,14 +14,13 @@ from sluice.database.errors import LockNotAvailable
 from sluice.database.recorder import RedoStream
 from sluice.database.rows import SnapshotGone, TableGone
 from sluice.model import table_definition
-from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.joining import Rows
 from sluice.model.names import TableName
-from sluice.model.position import Moment, Position
+from sluice.model.position import Moment, Position, Window
+from sluice.model.purging import Backlog
 from sluice.model.shape import TableShape
-from sluice.model.window import Window
 from sluice.vendors.common.queue_notes import QueueNotes
 from sluice.vendors.oracle import catalog, key_order, names
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of

@@ -22,7 +22,7 @@ from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.content import is_partial
 from sluice.model.names import Prefix, TableName
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of, trans_key_of
 from sluice.vendors.oracle.session import OracleSession, Value, native
 from sluice.vendors.oracle.source.column_places import with_places

@@ -19,8 +19,7 @@ from sluice.database.schema import (
 )
 from sluice.database.session import Session
 from sluice.model.blocks import Block, Key
-from sluice.model.foreign_key import ForeignKey
-from sluice.model.foreign_key_order import write_order
+from sluice.model.foreign_key import ForeignKey, write_order
 from sluice.model.logical_type import ColumnType
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape

@@ -14,16 +14,15 @@ from sluice.database.changes import WaitingChange, WaitingTable
 from sluice.database.errors import LockNotAvailable
 from sluice.errors import SluiceError
 from sluice.model import server_identity, table_definition
-from sluice.model.backlog import Backlog
 from sluice.model.blocks import Key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
 from sluice.model.names import TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
+from sluice.model.purging import Backlog
 from sluice.model.server_identity import Origin, master_replaced
 from sluice.model.shape import TableShape
-from sluice.model.window import Window
 from sluice.vendors.common.queue_notes import QueueNotes, parsed
 from sluice.vendors.postgres import catalog, estimates, foreign_keys, key_order
 from sluice.vendors.postgres.connection import PostgresSession, literal, native, quoted

@@ -27,7 +27,7 @@ from sluice.database.items import ITEMS, marked
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
 from sluice.vendors.postgres.source.arrow_session import ArrowSession

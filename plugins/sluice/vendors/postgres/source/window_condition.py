@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.model.window import Window
+from sluice.model.position import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 

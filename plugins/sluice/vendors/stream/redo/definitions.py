@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice.model.change import Action
-from sluice.model.names import TableName
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, TableName
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.lines import Change, RowChange
 from sluice.vendors.stream.redo.errors import Unfit

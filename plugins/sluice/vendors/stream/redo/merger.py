@@ -19,8 +19,7 @@ from pathlib import Path
 from sluice.counted import counted
 from sluice.database.recorder import DEFAULTS, MergeOptions
 from sluice.errors import Transient
-from sluice.model.names import Prefix
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, Prefix
 from sluice.model.vendors import DESCRIPTION_FILE
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files

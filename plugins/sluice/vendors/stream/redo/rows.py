@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sluice.model.names import TableName
-from sluice.model.naming import Naming
+from sluice.model.names import Naming, TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.lines import RowChange, Values
