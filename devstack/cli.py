@@ -57,7 +57,7 @@ _BESIDE_THE_SERVERS = {
     "add": ("devstack.replications", "add"),
     "remove": ("devstack.replications", "remove"),
     "status": ("devstack.commands", "status"),
-    **{name: ("devstack.commands", name) for name in ("gate", "rejects", "verify", "act", "logs")},
+    **{name: ("devstack.operate", name) for name in ("gate", "rejects", "verify", "act", "logs")},
 }
 
 

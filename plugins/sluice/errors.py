@@ -48,6 +48,8 @@ _LABELED = re.compile(r" \[[a-z0-9-]+\]$")
 
 
 def labeled(error: SluiceError) -> str:
-    """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays."""
+    """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays, and so does
+    that of a `Terminal` or `Transient` that was given none."""
     text = str(error)
-    return text if _LABELED.search(text) else f"{text} [{error.code}]"
+    unnamed = type(error).__module__ == __name__ and "code" not in vars(error)
+    return text if unnamed or _LABELED.search(text) else f"{text} [{error.code}]"

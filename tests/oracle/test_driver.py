@@ -83,7 +83,7 @@ def test_a_statement_that_was_cancelled_is_tried_again() -> None:
 def test_a_wrapped_error_is_still_classified() -> None:
     wrapped = "ORA-04088: error during execution of trigger 'S.T'\nORA-20001: not here\nORA-06512: at \"S.T\", line 3"
     found = errors.converted(oracledb.DatabaseError(driver_errors._Error(wrapped)), PLACE)
-    assert (found.code, errors.of_row(found), errors.of_trigger(found)) == ("ORA-20001", True, True)
+    assert (found.server_code, errors.of_row(found), errors.of_trigger(found)) == ("ORA-20001", True, True)
     parallel = "ORA-12801: error signaled in parallel query server P001\nORA-01555: snapshot too old"
     old = errors.converted(oracledb.DatabaseError(driver_errors._Error(parallel)), PLACE)
     assert isinstance(old, kinds.SnapshotTooOld)

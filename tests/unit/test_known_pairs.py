@@ -73,7 +73,7 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
         watch = known.Watch(Databases(), lambda: NOT_ASKED)
         watch._known({SHOP: names})
         Status(client, SHOP, "a").write({"state": "NORMAL"})
-        History(client, SHOP, "a").append(Sample(1, 2.5, 3))
+        History(client, SHOP, "a").add(Sample(1, 2.5, 3))
         VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
         found = watch._known({SHOP: names}).slave(SHOP, "a")
         assert found.status["state"] == "NORMAL"

@@ -1,9 +1,12 @@
 """What a person at a terminal reads and answers: lists of tables, questions, results of comparisons, remedies."""
 
+import argparse
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from sluice.airflow.pages import as_data
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, overview
+from sluice.cli import command as of_package
 from sluice.cli import operate, status, watched
 from sluice.cli.airflow import MADE_HERE
 from sluice.cli.arguments import tables_of
@@ -427,3 +431,12 @@ def test_the_terminal_and_the_page_are_told_the_same_tables() -> None:
         "tables" in message for master in data["masters"] for one in master["slaves"] for message in one["messages"]
     )
     assert status.load_command(Prefix("S_"), "a") == "Load it: ./sluice act initiate S_ a"
+
+
+@pytest.mark.parametrize("parser", [cli.parser, of_package.parser], ids=["checkout", "package"])
+def test_every_subcommand_finds_the_function_that_it_runs(parser: Callable[[], argparse.ArgumentParser]) -> None:
+    (subcommands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    runs = {name: command.get_default("run") for name, command in subcommands.choices.items()}
+    named = {name: run.args for name, run in runs.items() if isinstance(run, partial)}
+    assert len(named) >= len(runs) - 1, "setup alone runs nothing"
+    assert {name: args for name, args in named.items() if not hasattr(import_module(args[0]), args[1])} == {}

@@ -8,6 +8,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sluice import __version__
 from sluice.cli import arguments as options
@@ -104,14 +105,14 @@ def add_subcommands(
         command.set_defaults(run=later(*(instead or {}).get(name, own)))
 
 
-def later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+def later(module: str, function: str) -> "partial[int]":
     """A function that imports the module when the subcommand runs."""
+    return partial(_run, module, function)
 
-    def run(args: argparse.Namespace) -> int:
-        status: int | None = getattr(importlib.import_module(module), function)(args)
-        return status or 0
 
-    return run
+def _run(module: str, function: str, args: argparse.Namespace) -> int:
+    status: int | None = getattr(importlib.import_module(module), function)(args)
+    return status or 0
 
 
 def guarded(args: argparse.Namespace, prepare: Callable[[argparse.Namespace], None] | None = None) -> int:

@@ -150,7 +150,7 @@ def unfit(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName,
 def cascades(session: MySQLSession, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """Tables whose rows are changed by foreign keys from or to `tables`, and how."""
     return [
-        (own.key.child, f"the foreign key {own.name} changes its rows by {_ACTIONS[action]}, which is in no log")
+        (own.key.child, f"the foreign key {own.name} writes to its rows by {_ACTIONS[action]}, which is in no log")
         for own in catalog.foreign_keys(session, tables)
         for action in sorted({own.key.on_update, own.key.on_delete} & _ACTIONS.keys())
     ]
