@@ -70,8 +70,9 @@ class Passage:
 
     def _client(self, port: int) -> tuple[str, str]:
         """The side and the command of the process that has the other end."""
-        process = psutil.Process(owner(port))
-        with suppress(psutil.NoSuchProcess):
+        # A client that ends at once must not end the proxy's thread with it.
+        with suppress(psutil.NoSuchProcess, NoOwner):
+            process = psutil.Process(owner(port))
             command = " ".join(process.cmdline())
             if {process.pid, *(parent.pid for parent in process.parents())} & set(self._servers()):
                 return SPARK, command[-60:]
@@ -79,18 +80,25 @@ class Passage:
         return "airflow", "a process that has ended"
 
 
+class NoOwner(Exception):
+    """No process has the port any more."""
+
+
 def owner(port: int) -> int:
-    """The process that has the local port of a connection over IPv4."""
+    """The process that has the local port of a connection over IPv4. Raises `NoOwner`."""
     inode = next(
-        line.split()[9]
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-        if int(line.split()[1].partition(":")[2], 16) == port and line.split()[9] != "0"
+        (
+            line.split()[9]
+            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if int(line.split()[1].partition(":")[2], 16) == port and line.split()[9] != "0"
+        ),
+        "",
     )
     for file in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if file.readlink().name == f"socket:[{inode}]":
                 return int(file.parts[2])
-    raise AssertionError(f"no process has the port {port}")
+    raise NoOwner(f"no process has the port {port}")
 
 
 @contextmanager
