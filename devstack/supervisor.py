@@ -24,6 +24,8 @@ from devstack.runner import Runner, State
 from devstack.secret import write_private
 from devstack.services import Services, mark_environment
 
+log = logging.getLogger("sluice.supervisor")
+
 # Rotation of the services' logs. Their processes keep them open, so each is copied and then truncated.
 
 
@@ -58,8 +60,6 @@ def _rotate(file: Path) -> None:
     with open(file, "r+b") as opened:
         opened.truncate(0)
 
-
-log = logging.getLogger("sluice.supervisor")
 
 ROTATE_INTERVAL = 10.0
 

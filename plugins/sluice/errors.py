@@ -15,13 +15,17 @@ RESTART_APPLY = "clear the task apply of the DAG cdc_apply"
 
 
 class SluiceError(Exception):
-    """Root of all errors Sluice raises on purpose. `code`: names the reason for logs, pages and tests."""
+    """Root of all errors Sluice raises on purpose.
 
-    code = "error"
+    `code` names the reason for logs, pages and tests. It is empty if an error of a root class was given none.
+    """
+
+    code = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+        if cls.__module__ != __name__:  # the kinds of this file name no reason
+            cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, *texts: object, code: str = "") -> None:
         super().__init__(*texts)
@@ -48,8 +52,6 @@ _LABELED = re.compile(r" \[[a-z0-9-]+\]$")
 
 
 def labeled(error: SluiceError) -> str:
-    """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays, and so does
-    that of a `Terminal` or `Transient` that was given none."""
+    """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays."""
     text = str(error)
-    unnamed = type(error).__module__ == __name__ and "code" not in vars(error)
-    return text if unnamed or _LABELED.search(text) else f"{text} [{error.code}]"
+    return f"{text} [{error.code}]" if error.code and not _LABELED.search(text) else text

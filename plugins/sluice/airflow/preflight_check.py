@@ -24,6 +24,8 @@ from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.model.names import Prefix
 from sluice.preflight import checks, transport
 
+log = logging.getLogger("sluice.airflow")
+
 # The part of the preflight that runs on Spark's executors: what they reach, and whether they have a free slot.
 
 SPARK = "Spark"
@@ -81,9 +83,6 @@ def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
             remedy = "Let executors reach the database: they load and apply."
             found.append(Lack(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
     return found
-
-
-log = logging.getLogger("sluice.airflow")
 
 
 class SlaveAway(Transient):

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import redis
 
-from sluice.apply import checkpoint_writer, slave_foreign_keys
-from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
+from sluice.apply import slave_foreign_keys
+from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter, require_repeatable
 from sluice.apply.definition_follower import DefinitionFollower, DefinitionWatch
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler, SlaveAnswers
@@ -411,7 +411,7 @@ class ApplyLoop:
         self.sessions.expect_continued(checkpoint)
         self.sessions.check_purged(checkpoint.position)
         if self.checkpoints.overlap:
-            checkpoint_writer.require_repeatable(self.sessions, checkpoint)
+            require_repeatable(self.sessions, checkpoint)
         with self.sessions.slave_transaction() as slave:
             slave_foreign_keys.require_known_actions(self.sessions, slave)
         configured = self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite"

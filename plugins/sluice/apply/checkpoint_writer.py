@@ -24,6 +24,8 @@ from sluice.model.checkpoint import FALLBACK_INTERVALS, Checkpoint, CheckpointMo
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 
+log = logging.getLogger("sluice.apply")
+
 # Checks, when applying starts, what `checkpoint: redis` demands: changes may be applied twice there.
 
 
@@ -48,9 +50,6 @@ def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:
             f"the slave, as an administrator: {allow}; or set checkpoint: slave; then {RESTART_APPLY}.",
             code="triggers-active",
         )
-
-
-log = logging.getLogger("sluice.apply")
 
 
 class SlaveCheckpointWriter:

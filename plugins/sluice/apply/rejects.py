@@ -38,6 +38,8 @@ from sluice.model.names import TableName
 from sluice.model.reject import Reject, Rejected, RejectStatus
 from sluice.transform.table_transform import MOST_NAMED, RowNotTransformed, TableTransform
 
+log = logging.getLogger("sluice.apply")
+
 # The rows of a window that cannot be transformed: with `on_conflict: reject` their changes go to REJECTS.
 #
 # All other changes of the window are applied. The reject names the row, but has none of its values, because nobody
@@ -101,8 +103,6 @@ class UntransformedRows:
 
 HOW_TO_MEND = ". Mend that, then start the DAG resync with the action repair."
 
-
-log = logging.getLogger("sluice.apply")
 
 LOOK_SECONDS = 1.0
 """How often REJECTS is read while it has open rejects."""

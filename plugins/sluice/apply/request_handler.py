@@ -45,6 +45,8 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 
+log = logging.getLogger("sluice.apply")
+
 # Answers queries that a person asked of all slaves at one position (`sluice.model.broadcast`).
 #
 # A window ends at the position of the query, and the slave answers before the next window begins: nobody else
@@ -116,8 +118,6 @@ class SlaveAnswers:
             return Answer.failed(error, hidden=bool(pair.replication.verify.mask))
         return Answer.of(columns, rows, waiting.shown)
 
-
-log = logging.getLogger("sluice.apply")
 
 TAKEOVER_SECONDS = 15.0
 """How long exported snapshots are kept for a requester that does not confirm them."""

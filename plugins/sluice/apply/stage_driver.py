@@ -36,6 +36,8 @@ from sluice.model.position import Window
 from sluice.model.table_state import TableStates
 from sluice.transform.table_transform import TableTransform, TransformationInvalid
 
+log = logging.getLogger("sluice.apply")
+
 # Decides how long Spark may take for its share of a window before it counts as stuck; no I/O.
 #
 # A frozen process and a slow one look alike. So the limit is a multiple of the time that a share of this size took
@@ -77,8 +79,6 @@ class SparkDeadline:
         """Notes that a share timed out. The next try has twice the time, so that slow work ends eventually."""
         self._failures += 1
 
-
-log = logging.getLogger("sluice.apply")
 
 Transforms = Mapping[TableName, TableTransform]
 """The transformations of tables."""

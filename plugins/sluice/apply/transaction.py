@@ -35,6 +35,8 @@ from sluice.model.reject import Rejected
 from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 
+log = logging.getLogger("sluice.apply")
+
 # Decides what is tried next when a window's transaction fails.
 #
 # The first attempt is the cheapest: the net changes of each table, in a few statements. Some windows need more: two
@@ -106,9 +108,6 @@ class Escalation:
     @staticmethod
     def _replaying(tried: Attempt, tables: Collection[TableName]) -> Attempt:
         return replace(tried, replayed=tried.replayed.union(tables))
-
-
-log = logging.getLogger("sluice.apply")
 
 
 class CannotReplay(Terminal):

@@ -48,6 +48,8 @@ from sluice.model.throttle_state import ThrottleState
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
 from sluice.transform.transforms import Transforms
 
+log = logging.getLogger("sluice.load")
+
 # Decides how many rows the next block of a table gets. Pure functions, no I/O.
 
 FIRST_BYTES = 32 * 1024 * 1024
@@ -114,8 +116,6 @@ def within_rate(rows: int, state: ThrottleState, row_bytes: float | None) -> int
         rows = int(min(rows, state.bytes_per_second * share / row_bytes))
     return max(rows, 1)
 
-
-log = logging.getLogger("sluice.load")
 
 OVERDUE = timedelta(seconds=60)
 """A block that did not fit must fit when the apply is this much further than when that was noticed."""

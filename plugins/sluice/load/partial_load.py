@@ -40,6 +40,8 @@ from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, TableStates, how_to_load
 
+log = logging.getLogger("sluice.load")
+
 # The steps of a partial load, in which the slave stays NORMAL.
 #
 # Only the states of its tables change, in CHECKPOINT:
@@ -244,8 +246,6 @@ def _expect_owner(update: Update, slave: Session) -> None:
     if not _owns(update, owner):
         raise LoadEnded.of(update, owner)
 
-
-log = logging.getLogger("sluice.load")
 
 MOST_RANGES = 1_000
 """Ranges of one table, which the apply looks at with each window. Where there are more, neighbours are joined."""

@@ -17,6 +17,8 @@ from sluice.counted import duration
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.model.vendors import LOST_FILE
 
+log = logging.getLogger("sluice.redo")
+
 _GAP = re.compile(r"for seq: (?P<wanted>\d+), found: (?P<found>\d+)")
 KEPT_FIRST = 0.25
 """A log is in danger if no more than this share of the master's logs is older."""
@@ -221,7 +223,6 @@ def _sequences(first: int, last: int) -> str:
 # A lost log ends the stream at the place of its changes: a file `lost` in the thread's folder tells this to the
 # merge, which tells the slaves. When the log is there again, the file is deleted.
 
-log = logging.getLogger("sluice.redo")
 
 GIVEN_UP = "Its changes are given up: the slaves become INCONSISTENT where it begins"
 

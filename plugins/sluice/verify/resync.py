@@ -25,6 +25,8 @@ from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
 from sluice.verify.pinned_side import Side
 
+log = logging.getLogger("sluice.verify")
+
 # Makes rows of a slave equal to the master's, through its apply.
 #
 # The apply gets the keys, reads the rows on the master at the end of a window, and writes them before the next
@@ -91,8 +93,6 @@ def _parts(finding: TableFinding) -> Iterator[RepairRequest]:
             part = tuple(tuple(row) for row in rows[start : start + ROWS_A_REQUEST])
             yield RepairRequest(finding.table, tuple(finding.key), columns, part)
 
-
-log = logging.getLogger("sluice.verify")
 
 TRIES = 4
 PAUSE_SECONDS = 1.0

@@ -64,6 +64,12 @@ class Offered:
         return f"{self.vendor}:{self.conn_id}"
 
 
+def parsed(value: str) -> tuple[str, str]:
+    """Vendor and connection of an `Offered.value`."""
+    vendor, _, conn_id = value.partition(":")
+    return vendor, conn_id
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The values of the form."""
@@ -178,10 +184,10 @@ def draft(chosen: Chosen, patterns: Sequence[str]) -> tuple[Path, Replication, s
     prefix, file = replication_file.named(chosen.name, folder)
     if replication_file.existing(prefix, file, folder) is not None:
         raise Terminal(f"{prefix} is configured in {file} already. Choose another name.", code="file-in-use")
-    usual, _, conn_id = chosen.master.partition(":")
+    usual, conn_id = parsed(chosen.master)
     slaves = {}
     for name, value in chosen.slaves:
-        vendor, _, of_slave = value.partition(":")
+        vendor, of_slave = parsed(value)
         slaves[name] = replication_file.entry(of_slave, vendor, usual)
     replication, text = replication_file.drafted(
         prefix, file, None, replication_file.entry(conn_id, usual), slaves, patterns
@@ -196,7 +202,7 @@ def examined(chosen: Chosen) -> Tested:
         if any(side.trouble for side in sides):
             return Tested(tuple(sides))
         master = sessions[MASTER]
-        rows = vendor_of(_vendor(chosen.master)).rows
+        rows = vendor_of(parsed(chosen.master)[0]).rows
         present = rows.tables(master)
         tables = sorted(set(present) - own_tables(present))
         patterns = list(dict.fromkeys(every(table.schema) for table in tables))
@@ -220,12 +226,9 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
     """The file and its text, for the chosen tables, after `check`. Raises `NotChosen`, `NotReady`, `ConfigError`."""
     if not chosen.checked().tables:
         raise NotChosen("Choose tables.")
-    whole = {TablePattern.parse(text).schema for text in chosen.tables if TablePattern.parse(text).wildcard}
-    patterns = [
-        text
-        for text in chosen.tables
-        if TablePattern.parse(text).wildcard or TablePattern.parse(text).schema not in whole
-    ]
+    by_text = {text: TablePattern.parse(text) for text in chosen.tables}
+    whole = {one.schema for one in by_text.values() if one.wildcard}
+    patterns = [text for text, one in by_text.items() if one.wildcard or one.schema not in whole]
     file, replication, text = draft(chosen, patterns)
     with ExitStack() as stack:
         sides, sessions = _reached(chosen, stack)
@@ -238,15 +241,11 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
     return file, text
 
 
-def _vendor(value: str) -> str:
-    return value.partition(":")[0]
-
-
 def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Session]]:
     """Both ends, and the sessions of those that answer."""
     sides, sessions = list[Side](), dict[str, Session]()
     for name, value in ((MASTER, chosen.master), *chosen.slaves):
-        vendor, _, conn_id = value.partition(":")
+        vendor, conn_id = parsed(value)
         place = conn_id
         try:
             if name == MASTER and vendor not in MASTERS:

@@ -36,6 +36,8 @@ from sluice.model.manifest import FileBlock, Manifest
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 
+log = logging.getLogger("sluice.load")
+
 IDLE_SECONDS = 0.2
 
 
@@ -171,7 +173,6 @@ class _Importer(BlockWorker):
 
 # An import in threads of this process, for `./sluice import`, where there is no Spark.
 
-log = logging.getLogger("sluice.load")
 
 TICK_SECONDS = 1.0
 

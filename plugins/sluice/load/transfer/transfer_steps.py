@@ -41,6 +41,8 @@ from sluice.storage.folder import LocationUnusable
 from sluice.storage.opening import open_location
 from sluice.transform.transforms import Transforms
 
+log = logging.getLogger("sluice.load")
+
 # One export for several slaves: the master is read once, and every slave gets the folder.
 #
 # One of the slaves leads: its BLOCKS decide what is read, as for a single slave. The blocks of the others are
@@ -114,8 +116,6 @@ def adopt(update: Update, blocks: Sequence[Block], left_out: Mapping[TableName, 
         store.adopt(blocks)
     log.info("%s: has the %s exported blocks as its own", update, len(blocks))
 
-
-log = logging.getLogger("sluice.load")
 
 QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
 IMPORTING = "Manual Data transfer: the files are being imported, changes are queued"

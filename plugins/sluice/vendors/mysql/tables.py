@@ -35,6 +35,8 @@ from sluice.vendors.mysql.connection import MySQLSession, literal, native, quote
 from sluice.vendors.mysql.errors import number_of
 from sluice.vendors.mysql.rows import MySQLKeyOrder
 
+log = logging.getLogger("sluice.load")
+
 # Rows by LOAD DATA LOCAL, of which each warning is an error: the server would clip values without one.
 
 _FORMAT = (
@@ -140,7 +142,6 @@ def _worded(
 
 _HIDDEN_KEY = '"sluice row" bigint AUTO_INCREMENT INVISIBLE PRIMARY KEY'
 """What statements do not see, for servers on which no table may lack a key (`innodb_force_primary_key`)."""
-log = logging.getLogger("sluice.load")
 
 
 def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName, str]:

@@ -96,29 +96,28 @@ class BinaryLog:
         return self.session.clock()
 
     def expect_fit(self, *, tables: bool) -> None:
-        required.expect(self.session, [table for table in self._all_tables() if self._wanted(table)] if tables else [])
+        required.expect(self.session, self._replicated() if tables else [])
 
     def end(self) -> LogPlace:
-        row = self.session.run("SELECT @@server_uid, @@global.gtid_binlog_pos").fetchone()
+        row = self.session.run("SELECT @@global.gtid_binlog_pos").fetchone()
         status = self.session.run("SHOW MASTER STATUS").fetchone()
         assert row is not None
         assert status is not None
-        transactions = str(Transactions.parse(str(row[1])))
-        return LogPlace(str(row[0]), transactions, str(status[0]), int(status[1]), before=transactions)
+        transactions = str(Transactions.parse(str(row[0])))
+        return LogPlace(self._server(), transactions, str(status[0]), int(status[1]), before=transactions)
 
     def tables(self) -> Collection[LoggedTable]:
-        found = [table for table in self._all_tables() if self._wanted(table)]
-        return [columns.logged(shape) for shape in catalog.shapes(self.session, found).values()]
+        return [columns.logged(shape) for shape in catalog.shapes(self.session, self._replicated()).values()]
 
-    def _all_tables(self) -> list[TableName]:
-        """All tables of the server's databases that are not its own."""
-        return sorted(
+    def _replicated(self) -> list[TableName]:
+        """The replicated tables, among those of the server's databases that are not its own."""
+        statement = sql_files.render("mysql", "binlog_tables", tables="TRUE")
+        tables = (
             catalog.table_of(self.session, database, name)
-            for database, name, _, _ in self.session.read_schema(
-                sql_files.render("mysql", "binlog_tables", tables="TRUE")
-            )
+            for database, name, _, _ in self.session.read_schema(statement)
             if database.lower() not in catalog.OF_SERVER
         )
+        return sorted(filter(self._wanted, tables))
 
     def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
         server = self._server()

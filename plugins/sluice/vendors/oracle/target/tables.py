@@ -34,6 +34,8 @@ from sluice.vendors.oracle.errors import of_row
 from sluice.vendors.oracle.session import Value, literal, native, quoted
 from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, unfit
 
+log = logging.getLogger(__name__)
+
 
 class OracleDefinitions(Definitions):
     catalog: Catalog = catalog
@@ -95,8 +97,6 @@ ROWS_AT_ONCE = 2_000
 _REFERRED = "ORA-2266"
 
 _NOT_ANALYZED = "ORA-20000"
-
-log = logging.getLogger(__name__)
 
 
 class OracleLoadTarget(DefinedLoadTarget):
