@@ -39,7 +39,8 @@ SPARKS_OWN = "60m"
 """Its value in Spark if nobody sets it."""
 UNITS = {"": 0.001, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 EXECUTOR_SECONDS = 60.0
-"""For the first answer of an executor: until then all slots are taken, or there are no executors."""
+"""For the first answer of an executor: until then all slots are taken, or there are no executors. For the start of a
+query, too."""
 
 T = TypeVar("T")
 
@@ -103,8 +104,9 @@ def start(task: ApplyTask, record: QueryRecord) -> QueryRecord:
 
     with _session(endpoint, record.session, named) as session:
         _check(session, endpoint, named, f"sluice {task.pair}", EXECUTOR_SECONDS)
-        record = replace(record, session_seconds=_answered(endpoint, lambda: _kept(session), ANSWER_SECONDS))
-        return _answered(endpoint, lambda: begin(session), ANSWER_SECONDS)
+        # The server lives, since an executor has answered; a busy one is given its time.
+        record = replace(record, session_seconds=_answered(endpoint, lambda: _kept(session), EXECUTOR_SECONDS))
+        return _answered(endpoint, lambda: begin(session), EXECUTOR_SECONDS)
 
 
 def look(endpoint: Endpoint, record: QueryRecord) -> tuple[SparkAnswer, str]:
@@ -225,6 +227,8 @@ def _forgotten(failure: Exception) -> bool:
 @contextmanager
 def _session(endpoint: Endpoint, session_id: str, named: JobName | None = None) -> "Iterator[SparkSession]":
     """A client of the session, which the client's end does not end. Raises `SparkAway`."""
+    import pyspark.sql.connect.session  # noqa: F401 - the server is not to be blamed for the seconds that this takes
+
     url = endpoint.remote + ("" if endpoint.remote.endswith((";", "/")) else ";" if "/;" in endpoint.remote else "/;")
     session = _answered(
         endpoint, lambda: open_session(f"{url}session_id={session_id}", named or JobName()), ANSWER_SECONDS

@@ -29,6 +29,8 @@ class Passed:
     bytes: int = 0
     rows: int = 0
     """How often the mark of a row went through."""
+    rows_by: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """The same by the client's command."""
 
 
 class Passage:
@@ -64,7 +66,9 @@ class Passage:
             tails[up] = text[-len(MARK) + 1 :]
             with self._lock:
                 passed.bytes += len(data)
-                passed.rows += text.count(MARK)
+                if marks := text.count(MARK):
+                    passed.rows += marks
+                    passed.rows_by[command] += marks
 
         return saw
 
