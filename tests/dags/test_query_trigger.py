@@ -5,9 +5,11 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,8 @@ import pytest
 import redis
 
 from sluice.airflow import query_trigger
-from sluice.airflow.query_trigger import QueryWatch
+from sluice.airflow.job import Owner
+from sluice.airflow.query_trigger import QueryWatch, StandbyTrigger
 from sluice.coordination import apply_query, lease, redis_store
 from sluice.coordination.apply_query import ApplyQuery, Begun, QueryRecord, QueryStop
 from sluice.exit_status import DONE, TERMINAL
@@ -28,6 +31,7 @@ from tests.errors import raises_code
 from tests.waiting import until
 
 HOUR = 3600.0
+OWNER = Owner("cdc_apply", "run1", "apply")
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ def noted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> ApplyQuery:
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     monkeypatch.setattr(QueryWatch, "_ask", lambda _: "")
     made = ApplyQuery(redis_store.connect(redis_url), "DEMO_", "dr1")
-    made.write(QueryRecord("query1", {}, time.time() - HOUR, "session", "spark"))
+    made.write(QueryRecord("query1", asdict(OWNER), time.time() - HOUR, "session", "spark"))
     made.began("query1", Begun("host", 1))
     return made
 
@@ -81,6 +85,37 @@ def test_an_outage_of_redis_that_is_longer_than_the_lease_does_not_end_the_query
     assert next(looks), said
     until(lambda: not next(looks))
     assert "frozen" in said[0], "a task that does not take the lease again is frozen"
+
+
+def test_a_query_that_another_airflow_watches_now_is_left_to_it(noted: ApplyQuery, said: list[str]) -> None:
+    record = noted.state().record
+    assert record is not None
+    watch = QueryWatch("DEMO_", "dr1", record)
+    assert watch.runs(said.append) and watch.taker is None
+    assert noted.state().watched_by == socket.gethostname()
+    noted.client.delete(f"{noted.key}:watched")
+    noted.owned_by(record, asdict(replace(OWNER, try_number=2)))
+    assert watch.runs(said.append) and watch.taker is None, "another try of the same task"
+    noted.write(replace(record, id="query2", owner=asdict(replace(OWNER, run_id="theirs"))))
+    noted.client.delete(f"{noted.key}:watched")
+    assert watch.runs(said.append) and watch.taker == replace(OWNER, run_id="theirs")
+    assert not noted.state().watched_by and not said
+
+
+def test_a_standby_waits_for_whoever_watches_or_applies(noted: ApplyQuery) -> None:
+    def waits() -> bool:
+        return StandbyTrigger._waits(noted)
+
+    noted.watch()
+    assert waits() and noted.state().standby == socket.gethostname()
+    noted.client.delete(f"{noted.key}:watched")
+    assert not waits(), "a query that runs is watched from here on"
+    noted.client.set(lease.key(Prefix("DEMO_"), "dr1"), json.dumps({"host": "host", "pid": 1, "token": "t"}))
+    assert not waits()
+    noted.is_lost("query1", time.time())
+    assert waits(), "a process of another machine, or a frozen executor"
+    noted.client.delete(lease.key(Prefix("DEMO_"), "dr1"))
+    assert not waits()
 
 
 def test_an_emptied_redis_does_not_end_the_query_and_its_task_notes_again_that_it_runs(

@@ -6,7 +6,7 @@ The apply is a streaming query, which Spark holds; `sluice.airflow.applies` says
 import socket
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from airflow.sdk import NEVER_EXPIRE, Context  # type: ignore[attr-defined]
 from airflow.sdk.exceptions import AirflowSkipException
@@ -15,14 +15,16 @@ from sluice import config
 from sluice.airflow import applies, definition_comparison, preflight_check
 from sluice.airflow.applies import Apply, QueryJob
 from sluice.airflow.deferral_guard import earliest_resume
-from sluice.airflow.job import Job, JobState, Kind
+from sluice.airflow.job import Job, JobState, Kind, Owner
 from sluice.airflow.job_operator import SparkJobOperator, owner_of
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.process_identity import ProcessIdentity
-from sluice.airflow.query_trigger import QueryTrigger
+from sluice.airflow.query_trigger import QueryTrigger, StandbyTrigger
+from sluice.airflow.runs import is_known
 from sluice.airflow.task_context import TaskContext
 from sluice.config import Replication
 from sluice.coordination import redis_store
+from sluice.coordination.apply_query import QueryState
 from sluice.coordination.lease import Holder, holder, key
 from sluice.errors import Transient
 
@@ -72,22 +74,16 @@ class ApplyOperator(SparkJobOperator):
         )
 
     def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
-
         holder = foreign_holder(replication, self.slave)
-        if holder is not None and not first:
-            # The holder may be our own job, silent for a while. Only this task watches it, so it must not end.
-            raise Transient(
-                f"{replication.prefix!s} → {self.slave}: {holder!s} still renews the lease of a job that was taken "
-                "for dead. Tried again later.",
-                code="lease-still-renewed",
-            )
         if holder is not None:
-            self._skip(
-                f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
-                "It was not launched by this Airflow; this run does nothing."
-            )
+            # After the first launch the holder may be our own job, silent for a while.
+            self._stand_by(replication, f"{holder}, which renews its lease")
         if first:
             self._preflight(TaskContext(replication, self.slave, context, (self.slave,)))
+
+    def take_over(self, context: Context, event: dict[str, Any]) -> NoReturn:
+        """The other Airflow is gone: adopts its query, or begins another one."""
+        self.execute(context)
 
     def compare_definitions(self, context: Context) -> None:
         """Compares definitions with this slave and sends notices. The apply goes on in any case."""
@@ -109,6 +105,7 @@ class ApplyOperator(SparkJobOperator):
             replication = config.load(self.prefix)
             why = applies.why_process(replication)
             running = applies.live(*pair)
+            self._leave_to_another_airflow(replication, noted.state(), owner_of(context["ti"]))
             job = None if moves else self._joined(running, owner_of(context["ti"]))
             if why and isinstance(running, QueryJob):
                 self._replace(running, "that is a query of Spark")
@@ -151,6 +148,20 @@ class ApplyOperator(SparkJobOperator):
             return None, str(away)
         self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.place)
         return job, ""
+
+    def _leave_to_another_airflow(self, replication: config.Replication, state: QueryState, owner: Owner) -> None:
+        """Stands by if another Airflow with the same Redis watches the apply of this pair."""
+        if state.record is None or not state.watched_by:
+            return
+        watching = Owner(**state.record.owner)
+        if not watching.same_task(owner) and not is_known(watching):
+            self._stand_by(replication, f"another Airflow: its {watching}, watched from {state.watched_by}")
+
+    def _stand_by(self, replication: config.Replication, by: str) -> NoReturn:
+        """Waits in the triggerer until nobody else applies."""
+        prefix, slave = str(replication.prefix), self.subject(replication)
+        self.log.warning("%s → %s is being applied by %s. This run stands by, and takes over.", prefix, slave, by)
+        self.defer(trigger=StandbyTrigger(prefix, slave, earliest_resume()), method_name="take_over")
 
     def _watch(self, context: Context, job: Apply) -> NoReturn:
         if isinstance(job, QueryJob):

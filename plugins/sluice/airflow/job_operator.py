@@ -126,8 +126,8 @@ class SparkJobOperator(BaseOperator):
                     # The job ended meanwhile. The trigger decides from its result what follows.
                     self.defer(trigger=self._trigger(job), method_name="resume")
                 self._begin(context, attempt=event["attempt"], first=False)
-            if following is Next.MOVE:
-                self._begin(context, attempt=0, first=False, moves=True)
+            if following in (Next.MOVE, Next.LEAVE):
+                self._begin(context, attempt=0, first=False, moves=following is Next.MOVE)
         return str(event["why"])
 
     def on_kill(self) -> None:

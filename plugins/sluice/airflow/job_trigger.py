@@ -103,11 +103,12 @@ class JobTrigger(BaseTrigger):
                 await wait_until(self.earliest)
                 yield self._event(Next.COMPARE, COMPARE_AND_TELL, self.attempt)
                 return
-            if why := await asyncio.to_thread(self._moves):
-                self.log.info("%s", why)
-                await wait_until(self.earliest)
-                yield self._event(Next.MOVE, why, self.attempt)
-                return
+            for following, reason in ((Next.LEAVE, self._taken_over), (Next.MOVE, self._moves)):
+                if why := await asyncio.to_thread(reason):
+                    self.log.info("%s", why)
+                    await wait_until(self.earliest)
+                    yield self._event(following, why, self.attempt)
+                    return
             await asyncio.sleep(POLL_SECONDS)
         await self._copy(output, rest=True)
         verdict, gone = await asyncio.to_thread(self._verdict)
@@ -144,6 +145,10 @@ class JobTrigger(BaseTrigger):
         job = Job.read(self.job_id)
         if job is not None:
             jobs.stop(job, "Airflow", reason)
+
+    def _taken_over(self) -> str:
+        """Why this trigger no longer watches the job; empty if it does."""
+        return ""
 
     def _moves(self) -> str:
         """Why the job is to be replaced though it runs; empty if it is not."""

@@ -4,16 +4,21 @@ Each second it reads Redis: the lease, the status, how the query ended. Spark is
 session alive, and at once when the query's task is silent. All decisions are in `restart_policy`.
 """
 
+import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
 from sluice.airflow import applies, connections
 from sluice.airflow.applies import QueryJob
-from sluice.airflow.job import Kind
-from sluice.airflow.job_trigger import JobTrigger, Output
+from sluice.airflow.deferral_guard import wait_until
+from sluice.airflow.job import Kind, Owner
+from sluice.airflow.job_trigger import POLL_SECONDS, JobTrigger, Output
 from sluice.airflow.restart_policy import LEASE_SLACK, Verdict, Watched, asks_spark, judge, why_gone
 from sluice.config import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
@@ -55,6 +60,10 @@ class QueryTrigger(JobTrigger):
         job.request_stop("Airflow", reason)
         job.await_end(END_SECONDS)
 
+    def _taken_over(self) -> str:
+        taker = self._watch.taker if self._watch is not None else None
+        return f"{taker} watches the apply now." if taker is not None else ""
+
     def _moves(self) -> str:
         if self._file is None:
             self._file = ConfigWatch(self.prefix, self.slave, self.record.config)
@@ -69,6 +78,36 @@ class QueryTrigger(JobTrigger):
         job = QueryJob(self.prefix, self.slave, self.record)
         gone = job.gone_since()
         return judge(self.kind, job.result(), gone - self.launched, self.attempt), gone
+
+
+class StandbyTrigger(BaseTrigger):
+    """Fires once no other Airflow watches the apply of a pair and none applies it. While Redis is away it waits."""
+
+    def __init__(self, prefix: str, slave: str, earliest: float = 0.0):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.prefix, self.slave, self.earliest = prefix, slave, earliest
+
+    def serialize(self) -> tuple[str, dict[str, object]]:
+        values = {"prefix": self.prefix, "slave": self.slave, "earliest": self.earliest}
+        return "sluice.airflow.query_trigger.StandbyTrigger", values
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        noted = await asyncio.to_thread(applies.of_pair, self.prefix, self.slave)
+        while await asyncio.to_thread(self._waits, noted):
+            await asyncio.sleep(POLL_SECONDS)
+        self.log.info("%s → %s: no other Airflow watches the apply any more.", self.prefix, self.slave)
+        await wait_until(self.earliest)
+        yield TriggerEvent({})  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def _waits(noted: ApplyQuery) -> bool:
+        try:
+            noted.stand_by()
+            state = noted.state()
+        except StoreUnreachable:
+            return True
+        # A query that still runs is watched from here on; a process of another machine cannot be.
+        return bool(state.watched_by) or (state.holder is not None and not state.runs)
 
 
 class QueryOutput:
@@ -100,6 +139,8 @@ class QueryWatch:
         self._asked = time.monotonic()
         self._status = ""
         self._spark: str | None = None
+        self.taker: Owner | None = None
+        """The task that watches the query in place of this one, which another Airflow has taken for dead."""
         self._judge_from_now()
 
     def runs(self, say: Any) -> bool:
@@ -113,6 +154,11 @@ class QueryWatch:
                 return True
             if time.monotonic() > began + LEASE_SLACK:
                 self._judge_from_now()  # Redis was frozen
+            taker = Owner(**state.record.owner)
+            if not taker.same_task(self.job.owner):
+                self.taker = taker
+                return True
+            noted.watch()
             if state.record.id != self.job.id or not state.runs:
                 return False
             reason = self._look(state)

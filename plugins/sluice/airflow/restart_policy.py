@@ -30,6 +30,8 @@ class Next(StrEnum):
     """The job goes on and asks for a comparison of definitions."""
     MOVE = "move"
     """The job goes on and is to be replaced: Spark is back, or the configuration has changed."""
+    LEAVE = "leave"
+    """Another task watches the job now."""
 
 
 @dataclass(frozen=True)

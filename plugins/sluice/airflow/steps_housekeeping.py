@@ -300,12 +300,14 @@ def end_orphans() -> int:
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def unwatched_applies() -> list[dict[str, str]]:
-    """The applies of configured pairs whose run this Airflow does not know, as after a loss or a restore of its
-    metadata, or when the run was deleted. Each gets a new run of `cdc_apply`, which adopts it."""
+    """The applies of configured pairs that nobody watches and whose run this Airflow does not know, as after a loss or
+    a restore of its metadata, or when the run was deleted. Each gets a new run of `cdc_apply`, which adopts it."""
     found = []
     for prefix, slave in sorted(_configured_pairs()):
         running = applies.live(prefix, slave)
-        if running is not None and running.stop_request() is None and not is_known(running.owner):
+        if running is None or running.stop_request() is not None or is_known(running.owner):
+            continue
+        if not applies.of_pair(prefix, slave).state().watched_by:
             log.warning("The apply %s gets a new run: this Airflow has no %s", running.id, running.owner)
             found.append({"prefix": prefix, "slave": slave})
     return found

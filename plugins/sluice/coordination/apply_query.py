@@ -8,6 +8,7 @@ the apply runs as a process instead, `why_process` says why.
 """
 
 import json
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -31,6 +32,8 @@ LONG_SECONDS = 86_400.0
 """Sessions that Spark keeps for so long outlive outages of Airflow."""
 START_SECONDS = 180.0
 """How long one may take to look for a query and to start one."""
+WATCH_SECONDS = 15.0
+"""An Airflow that has not looked at the query for so long does not watch it any more."""
 
 T = TypeVar("T")
 
@@ -114,6 +117,10 @@ class QueryState:
     status: ApplyStatus = field(default_factory=ApplyStatus)
     why_process: str = ""
     """Why the apply runs as a process of Airflow's machine; empty if it does not."""
+    watched_by: str = ""
+    """The machine of the triggerer that watches the query now; empty if none does."""
+    standby: str = ""
+    """The machine of another Airflow's triggerer that waits to take over; empty if none does."""
 
     @property
     def runs(self) -> bool:
@@ -129,6 +136,7 @@ class ApplyQuery:
         self.key = f"sluice:{prefix}:{slave}:query"
         self._log = f"{self.key}:log"
         self._read = f"{self.key}:log:read"
+        self._watched, self._standby = f"{self.key}:watched", f"{self.key}:standby"
         self._status = Status(client, Prefix(str(prefix)), slave).key
         self._lease = lease.key(Prefix(str(prefix)), slave)
 
@@ -155,7 +163,8 @@ class ApplyQuery:
             pipe.hgetall(self.key)
             pipe.get(self._lease)
             pipe.get(self._status)
-            noted, held, written = pipe.execute()
+            pipe.mget(self._watched, self._standby)
+            noted, held, written, (watched_by, standby) = pipe.execute()
         record = QueryRecord.of(json.loads(noted["record"])) if "record" in noted else None
 
         def of_this(name: str) -> dict[str, Any] | None:
@@ -174,6 +183,8 @@ class ApplyQuery:
             lease.parsed(held),
             Status.parsed(written),
             str(noted.get("why_process", "")),
+            str(watched_by or ""),
+            str(standby or ""),
         )
 
     def write(self, record: QueryRecord) -> None:
@@ -197,6 +208,18 @@ class ApplyQuery:
         changed = replace(record, owner=owner)
         self.write(changed)
         return changed
+
+    def watch(self) -> None:
+        """Tells for `WATCH_SECONDS` that this machine watches the query."""
+        self._tell(self._watched)
+
+    def stand_by(self) -> None:
+        """Tells for `WATCH_SECONDS` that this machine waits to take over."""
+        self._tell(self._standby)
+
+    def _tell(self, key: str) -> None:
+        with classified():
+            self.client.set(key, socket.gethostname(), px=int(WATCH_SECONDS * 1000))
 
     def began(self, query_id: str, begun: Begun) -> None:
         """Called by the query's task when it begins to run."""

@@ -15,12 +15,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
 from devstack.spark import SparkServer
-from sluice.airflow import applies, connections, job_operator, job_trigger, jobs
+from sluice.airflow import applies, apply_operator, connections, job_operator, job_trigger, jobs
 from sluice.airflow.applies import QueryJob
 from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.job import Job
 from sluice.airflow.job_trigger import JobTrigger
-from sluice.airflow.query_trigger import QueryTrigger
+from sluice.airflow.query_trigger import QueryTrigger, StandbyTrigger
 from sluice.errors import SluiceError
 from spark_jobs import apply_query
 from tests.airflow_connections import connect_airflow
@@ -45,6 +45,8 @@ class Airflow:
     def __init__(self, rig: Rig, spark: SparkServer) -> None:
         self.rig, self.spark = rig, spark
         self.runs = {"run1"}
+        self.unknown: set[str] = set()
+        """Runs of another Airflow."""
         self.endpoint = {"remote": spark.server.url}
         self.store = Store()
         self._rows = 0
@@ -123,6 +125,7 @@ def airflow(
     connect_airflow(monkeypatch, "s", pair.slave_info)
     monkeypatch.setattr("sluice.airflow.connections.spark", lambda: made.endpoint)
     monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id in made.runs)
+    monkeypatch.setattr(apply_operator, "is_known", lambda owner: owner.run_id not in made.unknown)
     monkeypatch.setattr(job_trigger, "BACK_SECONDS", 1.0)
     yield made
     made.endpoint = {"remote": spark.server.url}
@@ -149,6 +152,53 @@ def test_a_query_is_started_found_by_the_next_try_left_by_another_run_and_adopte
     assert airflow.begin(run="run2").job_id == job.id
     assert query().owner.run_id == "run2"
     airflow.applies()
+
+
+@pytest.mark.parametrize("spark_dies", [False, True])
+def test_a_second_airflow_stands_by_takes_over_and_the_first_one_stands_by_when_it_is_back(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch, spark_dies: bool
+) -> None:
+    monkeypatch.setattr("sluice.coordination.apply_query.WATCH_SECONDS", 4.0)
+    trigger = airflow.begin()
+    noted, record = query().noted, query().record
+    airflow.applies()
+
+    def stands_by(work: Callable[[], object]) -> StandbyTrigger:
+        with pytest.raises(TaskDeferred) as raised:
+            work()
+        standby = raised.value.trigger
+        assert isinstance(standby, StandbyTrigger)
+        return StandbyTrigger(**{**standby.serialize()[1], "earliest": 0.0})
+
+    async def first_airflow_dies() -> None:
+        watching = asyncio.create_task(anext(trigger.run()))
+        await asyncio.to_thread(until, lambda: bool(noted.state().watched_by))
+        airflow.runs, airflow.unknown = {"theirs"}, {"run1"}
+        standby = stands_by(lambda: task().execute(airflow.context("theirs")))
+        takes_over = asyncio.create_task(anext(standby.run()))
+        await asyncio.to_thread(until, lambda: bool(noted.state().standby))
+        assert not takes_over.done()
+        watching.cancel()
+        if spark_dies:
+            await asyncio.to_thread(apply_query.stop, connections.endpoint(), record)
+        await asyncio.wait_for(takes_over, 120)
+
+    asyncio.run(first_airflow_dies())
+    taken = airflow._deferred(lambda: task().take_over(airflow.context("theirs"), {}))
+    assert query().owner.run_id == "theirs"
+    if spark_dies:
+        event = airflow.event(taken)
+        assert event["next"] == "relaunch", event
+        airflow._deferred(lambda: task().resume(airflow.context("theirs"), event))
+    airflow.applies()
+    assert (query().record.query == record.query) is not spark_dies
+
+    airflow.runs, airflow.unknown = {"run1"}, {"theirs"}
+    back = airflow.event(type(trigger)(**trigger.serialize()[1]))
+    assert back["next"] == "leave"
+    query().noted.watch()
+    stands_by(lambda: task().resume(airflow.context(), back))
+    assert query().owner.run_id == "theirs"
 
 
 def test_a_cleared_task_gets_another_query_after_the_end_of_the_first(airflow: Airflow) -> None:

@@ -162,6 +162,8 @@ class ShownJob:
     """Where it runs; empty for a process."""
     short_session: float | None
     """The seconds without Airflow after which Spark ends it, if that is less than a day."""
+    standby: str
+    """The machine of another Airflow that takes over if this one dies; empty if there is none."""
 
 
 def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str]:
@@ -171,9 +173,10 @@ def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str
         if job is None:
             return None, [], ""
         place, short = ("", None) if isinstance(job, Job) else (job.place, job.record.short_session)
-        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, place, short)
+        noted = applies.of_pair(prefix, slave).state()
+        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, place, short, noted.standby)
         if isinstance(job, Job):
-            return shown, log_tail(job), applies.of_pair(prefix, slave).state().why_process
+            return shown, log_tail(job), noted.why_process
         return shown, job.last_lines(LOG_LINES), ""
     except SluiceError:
         return None, [], ""
