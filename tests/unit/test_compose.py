@@ -82,7 +82,8 @@ def test_airflow_and_spark_run_from_one_image_with_the_locked_packages() -> None
     built = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["image"] for service in built.values()} == {"${SLUICE_IMAGE:-sluice}:${SLUICE_VERSION:-latest}"}
     assert {"scheduler", "triggerer", "spark-master", "spark-connect", "spark-worker-1", "spark-worker-2"} <= set(built)
-    recipe = built["scheduler"]["build"]["dockerfile_inline"]
+    assert {service["pull_policy"] for service in built.values()} == {"never"}
+    recipe = (ROOT / built["scheduler"]["build"]["dockerfile"]).read_text()
     assert "--no-deps --require-hashes -r /tmp/requirements.lock" in recipe
     assert "USER 50000" in recipe
     for source in re.findall(r"^COPY (\S+)", recipe, re.MULTILINE):
@@ -254,7 +255,7 @@ def test_no_newline_at_the_end_of_a_secret_becomes_part_of_it(tmp_path: Path) ->
 
 def test_the_build_sends_no_secret() -> None:
     allowed = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
-    recipe = SERVICES["scheduler"]["build"]["dockerfile_inline"]
+    recipe = (ROOT / SERVICES["scheduler"]["build"]["dockerfile"]).read_text()
     assert allowed == set(re.findall(r"^COPY (\S+)", recipe, re.MULTILINE))
     assert ".secrets/" in (ROOT / ".gitignore").read_text().splitlines()
 

@@ -28,7 +28,9 @@ PROGRAMS = ("docker", "dockerd", "containerd", "runc", "docker-init", "slirp4net
 NEW_NETWORK = 0x40000000
 GROUP = "/sluice-test"
 SHARES = Path(f"/sys/fs/cgroup/cpu{GROUP}/cpu.shares")
-"""Without a share for each container all of them together get as much CPU as one process of this machine."""
+"""The CPU of all containers together beside other work, where the kernel divides it by groups."""
+SHARE = 2048
+"""Twice that of a session of this machine: containers make progress beside a busy machine, and do not take it."""
 
 
 class CommandFailed(Exception):
@@ -100,6 +102,9 @@ class Daemon:
         for name in ("docker.sock", "docker.pid"):
             (self._socket / name).unlink(missing_ok=True)
         shutil.rmtree(self._socket / "run", ignore_errors=True)
+        if SHARES.parents[1].exists():
+            SHARES.parent.mkdir(exist_ok=True)
+            SHARES.write_text(str(SHARE))
         command: list[str | Path] = [
             "dockerd", "--host", self.environment["DOCKER_HOST"], "--data-root", self.folder / "data",
             "--exec-root", self._socket / "run", "--pidfile", self._socket / "docker.pid", "--dns", "10.0.2.3",
@@ -162,11 +167,6 @@ class Daemon:
             finally:
                 library.setns(here.fileno(), NEW_NETWORK)
 
-    def share(self, processes: int) -> None:
-        """Gives containers as much CPU as so many processes of this machine, where the kernel divides it by groups."""
-        if SHARES.exists():
-            SHARES.write_text(str(1024 * processes))
-
     def _end(self) -> None:
         for process in self._processes:
             process.kill()
@@ -196,23 +196,6 @@ class Project:
         """The output of `docker compose` with these words."""
         command = [self._program, "--progress", "plain", *words]
         return str(self.daemon.run(command, check=check, cwd=self.folder, input=text, timeout=limit).stdout)
-
-    def build(self) -> None:
-        """As Compose would by buildx, which Debian 12 does not have."""
-        build = next(one["build"] for one in self.document["services"].values() if "build" in one)
-        self.daemon.docker(
-            "build",
-            "--tag",
-            self.image,
-            "--file",
-            "-",
-            build["context"],
-            input=build["dockerfile_inline"].replace("$$", "$"),
-        )
-
-    @property
-    def image(self) -> str:
-        return str(next(one["image"] for one in self.document["services"].values() if "build" in one))
 
     def open(self, *words: str, output: Any) -> "subprocess.Popen[str]":
         """`docker compose` with these words, whose input the caller writes."""

@@ -96,14 +96,14 @@ class Shape:
         self.compose = Project(daemon, folder)
 
     def bring_up(self) -> None:
-        """From nothing but the images of others."""
-        self.compose.build()
+        """From nothing but the images of others: the first command builds the one that is lacking."""
+        (image,) = {one["image"] for one in self.compose.document["services"].values() if "build" in one}
+        self.daemon.docker("image", "rm", "--no-prune", image, check=False)
         self.compose("run", "--rm", "secrets")
         self.said = self.up()
 
     def up(self) -> str:
         """What `docker compose up` prints until it returns."""
-        self.daemon.share(len(self.compose.document["services"]))
         return self.compose("up", "--no-color", limit=UP_SECONDS)
 
     def remove(self) -> None:

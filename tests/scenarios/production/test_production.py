@@ -78,7 +78,7 @@ def test_an_image_is_replaced_while_rows_flow(shape: Shape) -> None:
     with (shape.folder / "plugins" / "sluice" / "errors.py").open("a") as library:
         library.write("\n# Another release.\n")
     old = shape.images()
-    shape.compose.build()
+    shape.compose("build")
     with shape.watched_transfers():
         shape.compose("up", "--detach", "--no-deps", "airflow-init")
         shape.compose("up", "--detach", "--no-deps", "api-server", "scheduler", "dag-processor", "triggerer")
