@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -28,8 +29,10 @@ from sluice import config
 from sluice.cli.connections import Connections
 from sluice.config import Replication
 from sluice.counted import counted
+from sluice.database.rows import Estimate
 from sluice.errors import SluiceError, Terminal
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres import accounts, catalog
 from sluice.vendors.postgres.connection import connect, quoted
@@ -112,11 +115,12 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
     servers = Servers(stack, origin.release, settings, vendors)
     servers.start()
     database, plain = args.database or origin.database, servers.postgres[PLAIN]
+    sizes: Mapping[TableName, Estimate] = {}
     if origin.files:
         definitions.from_files(plain, database, origin.files, args.user)
     elif origin.master is not None:
         say(f"definitions of {origin.master.database} at {origin.master.host}:{origin.master.port}")
-        definitions.from_master(plain, origin.master, servers.folder, args.user)
+        sizes = definitions.from_master(plain, origin.master, servers.folder, args.user)
         database = origin.master.database
     notes = _fill(args, origin, plain.info(database))
     servers.start_captured()
@@ -131,7 +135,9 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
         for name in (PLAIN, CAPTURED)
     )
     own = (replication.prefix.lower, replication.master.schema)
-    report = Course(one, other, replicas, own, args.wait).run(", ".join(name for name, _ in scripts), scripts, say)
+    report = Course(one, other, replicas, own, args.wait, sizes).run(
+        ", ".join(name for name, _ in scripts), scripts, say
+    )
     report.notes = notes
     return report
 

@@ -5,7 +5,7 @@ import difflib
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +19,14 @@ from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Finding, Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.writers import Writers
-from sluice.counted import counted
+from sluice.counted import counted, duration
+from sluice.database.rows import Estimate
+from sluice.model.names import TableName
 from sluice.model.table_state import TableStates, how_to_capture, how_to_load
 from sluice.verify.findings import Outcome as Compared
+
+LOADED_A_SECOND = 100_000
+"""Rows, of which a small machine loads some more: a report says it beside what it expects of the master's tables."""
 
 # Watches a server while a script runs on it: which locks of tables its sessions hold, and since when one is idle.
 
@@ -261,7 +266,17 @@ def _run_script(
 class Course:
     """One rehearsal between servers that run. `own`: texts in names of Sluice's objects."""
 
-    def __init__(self, plain: Place, captured: Place, replicas: Sequence[Replica], own: Sequence[str], wait: float):
+    def __init__(
+        self,
+        plain: Place,
+        captured: Place,
+        replicas: Sequence[Replica],
+        own: Sequence[str],
+        wait: float,
+        sizes: Mapping[TableName, Estimate] | None = None,
+    ):
+        """`sizes`: of the tables on the master, if there is one."""
+        self._sizes = sizes or {}
         self.plain, self.captured, self.replicas = plain, captured, replicas
         self.own, self.wait = own, wait
         self._states: dict[str, TableStates] = {}
@@ -367,13 +382,24 @@ class Course:
         lost = [table for table in states if table in captured]
         if lost:
             remedy = how_to_load(prefix, slave, lost)
-            sizes = [f"{table} ({counted(replica.rows(table), 'row')} here)" for table in lost]
+            sizes = [f"{table} ({self._size(table, replica.rows(table))})" for table in lost]
             report.findings.append(Finding("reload", slave, f"must be loaded again: {', '.join(sizes)}", remedy))
         for table in replica.uncaptured():
             text = "the replication does not have this table"
             report.findings.append(Finding("not replicated", str(table), text, how_to_capture(prefix)))
         if replica.failure is None and (message := replica.message()):
             report.findings.append(Finding("message", slave, message))
+
+    def _size(self, table: TableName, rows: int) -> str:
+        """How many rows a table has here and on the master, and how long it takes to load those."""
+        here, real = f"{counted(rows, 'row')} here", self._sizes.get(table)
+        if real is None:
+            return here
+        megabytes = f"{real.bytes / 1e6:,.0f} MB on the master"
+        if real.rows is None:
+            return f"{here}, {megabytes}"
+        seconds = duration(real.rows / LOADED_A_SECOND)
+        return f"{here}, about {real.rows:,} in {megabytes}: {seconds} at {LOADED_A_SECOND:,} rows a second"
 
 
 def _at(sides: list[list[Side]], number: int, place: int) -> Side | None:

@@ -17,10 +17,11 @@ from devstack.postgres import SUPERUSER, PostgresServer, binary
 from devstack.rehearse.psql import environment, run_file
 from sluice.capture.uninstall import uninstall
 from sluice.configuration.resolve import own_tables
+from sluice.database.rows import Estimate
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import catalog, estimates
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.resources import PostgresCapture
 
@@ -86,9 +87,9 @@ def release_of(master: ConnectionInfo) -> int:
         return connection.info.server_version // 10000
 
 
-def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, user: str) -> None:
-    """Makes the master's database on the server. Raises `master-not-readable`, `NotMade`, and errors of the
-    sessions.
+def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, user: str) -> dict[TableName, Estimate]:
+    """Makes the master's database on the server, and returns how large the master's tables are. Raises
+    `master-not-readable`, `NotMade`, and errors of the sessions.
     """
     dump, roles = folder / "definitions.sql", folder / "roles.sql"
     _read(master, ["pg_dumpall", "--roles-only", "--no-role-passwords", "-f", str(roles)])
@@ -107,6 +108,7 @@ def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, us
             "ON d.oid = s.setdatabase WHERE s.setdatabase = 0 AND s.setrole <> 0 OR d.datname = current_database()"
         ).fetchall()
         _leave(server, connection, master.database)
+        sizes = estimates.read(connection, catalog.tables(connection))
     with server.connect(master.database) as made:
         made.execute("DELETE FROM pg_catalog.pg_db_role_setting")
         for role, of_database, texts in settings:
@@ -117,6 +119,7 @@ def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, us
                 "FROM pg_catalog.pg_database d WHERE d.datname = current_database()",
                 [of_database, role, texts],
             )
+    return sizes
 
 
 def _read(master: ConnectionInfo, command: list[str]) -> None:

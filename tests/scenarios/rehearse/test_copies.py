@@ -100,6 +100,14 @@ def test_a_captured_master_is_copied_without_capture_and_nothing_is_changed_ther
     monkeypatch.setenv("AIRFLOW_CONN_M", uri)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     assert cli.main(["rehearse", "DEMO", str(script), "--quiet", "--made-up", "0"]) == 0
+    # A load is measured by the master's rows, of which few came along.
+    rig.master.execute("INSERT INTO public.customers SELECT g, NULL, 'n' FROM generate_series(2, 5000) g")
+    rig.master.execute("ANALYZE public.customers")
+    script.write_text("ALTER TABLE customers DISABLE TRIGGER ALL; UPDATE customers SET name = 'unseen';")
+    assert cli.main(["rehearse", *options]) == 1
+    found = json.loads(data.read_text())["findings"]
+    (reload,) = [one["text"] for one in found if one["kind"] == "reload"]
+    assert "public.customers (10 rows here, about 5,000 in 0 MB on the master: 0 s at 100,000 rows a second)" in reload
     rig.close()
 
 
