@@ -39,7 +39,7 @@ class Pair:
     master_info: ConnectionInfo
     slave_info: ConnectionInfo
     rows_info: ConnectionInfo | None = field(default=None, kw_only=True)
-    """The master's database for rows, if `master_info` is the stream of its redo; None if the configuration has
+    """The master's database for rows, if `master_info` is the stream of its log; None if the configuration has
     none."""
 
     @classmethod
@@ -73,6 +73,12 @@ class Pair:
                 code="names-differ",
             )
         return self.rows_info or self.master_info
+
+    @property
+    def beside_whole_log(self) -> bool:
+        """Whether the master's rows are read beside a log that has all former values: its rows at any earlier position
+        are known, and no snapshot of it can be passed on."""
+        return self.rows_info is not None and self.replication.redo is None
 
     @property
     def prefix(self) -> Prefix:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.model.vendors import ARCHIVED_LOGS, CHANGE_LOGS, DISK_GROUPS, SOURCES, VENDORS
+from sluice.model.vendors import ARCHIVED_LOGS, CHANGE_LOGS, DISK_GROUPS, LOGGED_MASTERS, SOURCES, VENDORS
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
@@ -185,7 +185,7 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
             elif isinstance(node, ast.Constant) and str(node.value).startswith("sluice.vendors"):
                 named.append(name)
     assert looking == set(LOOKS_UP_BY_NAME)
-    members = [*VENDORS, *SOURCES, *ARCHIVED_LOGS, *DISK_GROUPS, *CHANGE_LOGS]
+    members = [*VENDORS, *SOURCES, *ARCHIVED_LOGS, *DISK_GROUPS, *CHANGE_LOGS, *LOGGED_MASTERS]
     assert named == ["model/vendors.py"] * len(members)
     wrong = [
         found

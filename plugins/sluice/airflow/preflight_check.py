@@ -138,8 +138,8 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
 
 
 def _loads_beside(task: TaskContext) -> bool:
-    """Whether the run loads rows from a master whose changes come from its redo."""
-    return task.replication.master.rows_beside_redo and "transfer" in task.context["params"]
+    """Whether the run loads rows from a master whose changes come from its log."""
+    return task.replication.master.rows_beside_log and "transfer" in task.context["params"]
 
 
 def _of_rows(task: TaskContext) -> list[Lack]:

@@ -90,7 +90,7 @@ NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
 @step
 def install_resources(task: TaskContext) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. Existing resources stay as they are."""
-    if task.replication.master.rows_beside_redo:
+    if task.replication.master.rows_beside_log:
         return NOTHING_INSTALLED
     with task.master() as master:
         place = task.replication.master
@@ -111,7 +111,7 @@ def show_plan(task: TaskContext) -> str:
 def reconcile(task: TaskContext) -> str:
     """Prints the plan and carries it out: registers tables, creates and removes triggers."""
     replication = task.replication
-    if replication.master.rows_beside_redo:
+    if replication.master.rows_beside_log:
         return NOTHING_INSTALLED
     planned = _planned(task)
     log.info("The plan for %s", planned)

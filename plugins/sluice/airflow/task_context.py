@@ -13,7 +13,7 @@ from sluice.airflow import connections
 from sluice.config import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import master_of, reach
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
@@ -102,9 +102,9 @@ class TaskContext:
 
     @contextmanager
     def rows(self) -> Iterator[Session]:
-        """A session where the master's rows are: with `capture: redo` its database, else as `master`."""
+        """A session where the master's rows are: beside a log its database, else as `master`."""
         master = self.replication.master
-        info = self._info(master.conn_id, master.database) if master.rows_beside_redo else self.info(master)
+        info = self._info(master.conn_id, master.database) if master.rows_beside_log else self.info(master)
         with reach(info, f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
@@ -114,7 +114,7 @@ class TaskContext:
         return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
 
     def existing_tables(self, master: Session) -> list[TableName]:
-        return vendor_of(self.replication.master.database).rows.tables(master)
+        return master_of(self.replication.master.database).rows.tables(master)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import SHORT_NAME, Endpoint, Replication, SlaveConfig
@@ -17,7 +18,7 @@ from sluice.configuration.table_lines import EACH_TABLE, tables
 from sluice.configuration.values import A_FOLDER, A_PREFIX, folder, one_of, prefix, read, text, whole
 from sluice.model.lack import MASTER
 from sluice.model.names import Prefix
-from sluice.model.vendors import FIRST, REDO, STREAM, VENDORS
+from sluice.model.vendors import BINLOG, FIRST, LOGGED_MASTERS, REDO, STREAM, VENDORS
 
 _EACH_SLAVE = "write name: {conn_id: …} for each slave, or {} while there is none"
 
@@ -64,12 +65,27 @@ class _OfRedo(_OfStream):
     conn_id: str = option("", text("name the connection to the master's database, e.g. shop_oracle"))
 
 
+@dataclass(frozen=True)
+class _OfBinlog(_OfRedo):
+    """The section of a master whose changes are in files recorded from its own log."""
+
+    vendor: str = option("", one_of(LOGGED_MASTERS, "vendors whose log is recorded"))
+
+    def checked(self, section: Section) -> Self:
+        section.need("vendor", f"write {' or '.join(LOGGED_MASTERS)}")
+        section.need("conn_id", "name the connection to the master's database, e.g. shop_master")
+        return self
+
+
+_CAPTURED: dict[str, type[_OfStream]] = {STREAM: _OfStream, REDO: _OfRedo, BINLOG: _OfBinlog}
+
+
 def _master(own: Prefix | None, node: Node, mistakes: list[Mistake]) -> Endpoint:
     section = Section(node, mistakes)
-    capture = section.read("capture", one_of(("trigger", STREAM, REDO), "ways to capture"), "trigger")
+    capture = section.read("capture", one_of(("trigger", *_CAPTURED), "ways to capture"), "trigger")
     if capture != "trigger":
         section.need("location", A_FOLDER)
-        captured = (_OfStream if capture == STREAM else _OfRedo).from_section(section)
+        captured = _CAPTURED[capture].from_section(section)
         return Endpoint(capture=capture, **vars(captured))
     master = Endpoint.from_section(section)
     if own in master.cascade:

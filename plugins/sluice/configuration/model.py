@@ -31,7 +31,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import Prefix, TableName
 from sluice.model.transformation import Transformation
-from sluice.model.vendors import FIRST, MASTERS, REDO, REDO_VENDOR, STREAM, VENDORS
+from sluice.model.vendors import BINLOG, FIRST, MASTERS, REDO, REDO_VENDOR, STREAM, VENDORS
 
 DEFAULT_SCHEMA = "sluice"
 """The default schema of Sluice's own tables on both sides."""
@@ -69,11 +69,13 @@ class Endpoint(Options):
     """Whether functions of the tables' owners may run with the rights of the account, as they are trusted."""
     capture: str = "trigger"
     """The source of changes: `trigger`, a queue filled by triggers of the database; `stream`, recorded files; `redo`,
-    the redo logs of an Oracle database, merged into such files. `stream` has no connection, `redo` may have one."""
+    the redo logs of an Oracle database, merged into such files; `binlog`, the binary log of a MariaDB server, recorded
+    into them. `stream` has no connection, `redo` may have one."""
     location: str = ""
-    """With `stream`: the folder of the files. With `redo`: the parent of that folder and those of the threads."""
+    """With `stream` and `binlog`: the folder of the files. With `redo`: the parent of that folder and those of the
+    threads."""
     after: int | None = None
-    """With `stream` and `redo`: a slave without a checkpoint begins after this change; None: at the first file."""
+    """With any of these: a slave without a checkpoint begins after this change; None: at the first file."""
 
     @property
     def database(self) -> str:
@@ -81,16 +83,16 @@ class Endpoint(Options):
         return REDO_VENDOR if self.capture == REDO else self.vendor
 
     @property
-    def rows_beside_redo(self) -> bool:
-        """Whether changes come from a stream of redo, and rows from the master's database."""
-        return self.capture == REDO and bool(self.conn_id)
+    def rows_beside_log(self) -> bool:
+        """Whether changes come from a stream of the master's log, and rows from its database."""
+        return self.capture in (REDO, BINLOG) and bool(self.conn_id)
 
     @property
     def stream(self) -> ConnectionInfo | None:
         """The folder of recorded files as a source; None if changes come from a database."""
-        if self.capture not in (STREAM, REDO):
+        if self.capture not in (STREAM, REDO, BINLOG):
             return None
-        folder = self.location if self.capture == STREAM else f"{self.location}/{STREAM}"
+        folder = f"{self.location}/{STREAM}" if self.capture == REDO else self.location
         return ConnectionInfo(STREAM, "", 0, folder, "", "")
 
     def checked(self, section: Section) -> Self:
@@ -246,8 +248,8 @@ class Replication(Options):
             section.wrong(problem, "take the section out", "replicate")
         if not self.master.stream:
             return self
-        # The master of a stream has no queue. It has rows to load and to compare only with `capture: redo`.
-        for name in ("items_limit",) if self.master.rows_beside_redo else ("initial", "items_limit"):
+        # The master of a stream has no queue. It has rows to load and to compare only beside its log.
+        for name in ("items_limit",) if self.master.rows_beside_log else ("initial", "items_limit"):
             if section.has(name):
                 problem = f"means nothing with capture: {self.master.capture}"
                 section.wrong(problem, "take it out, see docs/stream.md", name)
@@ -261,8 +263,8 @@ class Replication(Options):
     @property
     def comparable(self) -> bool:
         """Whether slaves can be compared: the master's rows can be read, with the same names as in the changes."""
-        exact = self.redo is not None and self.redo.exact_names
-        return not self.master.stream or (self.master.rows_beside_redo and exact)
+        exact = self.redo is None or self.redo.exact_names
+        return not self.master.stream or (self.master.rows_beside_log and exact)
 
     def slave(self, name: str) -> SlaveConfig:
         """The slave `name`. Raises `UnknownSlave`."""

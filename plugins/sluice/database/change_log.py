@@ -1,15 +1,19 @@
 """A database that logs its own changes, as a recorder reads them: whole transactions in the order of their commits."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
 from sluice.errors import DataLost
+from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.joining import Rows as RowCount
 from sluice.model.logical_type import LogicalType
 from sluice.model.names import TableName
+from sluice.model.shape import TableShape
 
 
 @dataclass(frozen=True)
@@ -149,3 +153,48 @@ class ChangeLogClass(Protocol):
     """`wanted`: which tables are replicated. `application`: the name of the connections."""
 
     def __call__(self, info: ConnectionInfo, wanted: Callable[[TableName], bool], *, application: str) -> ChangeLog: ...
+
+
+@dataclass(frozen=True)
+class Span:
+    """The two places of the log between which a snapshot of the tables lies: the log runs ahead of what tables show."""
+
+    shown: Callable[[LogPlace], bool]
+    """Whether the snapshot certainly shows all transactions up to a place."""
+    logged: Callable[[LogPlace], bool]
+    """Whether the log had all transactions up to a place when the snapshot was there."""
+    ended: Callable[[LogPlace], bool]
+    """Whether the log has all transactions up to a place that it had when the snapshot was there."""
+
+
+class RowsBesideLog(Protocol):
+    """The tables of a server whose log is recorded, over a session there; one snapshot at a time."""
+
+    place: str
+
+    def end(self) -> Callable[[LogPlace], bool]:
+        """Whether everything that is in the log now is in it up to a place."""
+        ...
+
+    def begin(self, table: TableName | None = None) -> Span:
+        """Begins a transaction with a snapshot, in which the definition of `table` cannot change. Raises
+        `UndefinedTable`."""
+        ...
+
+    def leave(self) -> None:
+        """Ends the transaction and `correct`; never raises."""
+        ...
+
+    def correct(self, rows: Mapping[Key, Mapping[str, str | None] | None]) -> None:
+        """The rows of these keys are read as given, None: not at all, whatever the snapshot shows of them."""
+        ...
+
+    def shape(self, table: TableName) -> TableShape | None: ...
+
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys of `tables`."""
+        ...
+
+    def row_counts(self, tables: Iterable[TableName]) -> dict[TableName, RowCount]:
+        """The number of rows of each of `tables`: counted where they are few, otherwise estimated."""
+        ...

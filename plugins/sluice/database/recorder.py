@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sluice.database.change_log import ChangeLogClass
+from sluice.database.change_log import ChangeLogClass, LogPlace, RowsBesideLog
+from sluice.database.changes import ChangeQueue
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -157,6 +158,17 @@ class ReceiverClass(Protocol):
     def __call__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver: ...
 
 
+class LogRecorder(Recorder, Protocol):
+    """Records a database's own log."""
+
+    place: LogPlace | None
+    """Up to where the log is recorded; None before the first connection."""
+    current_as_of: float
+    """All that was committed by then is recorded; in seconds since the epoch."""
+    outage: str
+    """Why nothing is recorded just now; empty if something is."""
+
+
 class LogRecorderClass(Protocol):
     """`wanted`: which tables of the log are recorded."""
 
@@ -167,7 +179,13 @@ class LogRecorderClass(Protocol):
         folder: Path,
         wanted: Callable[[TableName], bool],
         change_log: ChangeLogClass,
-    ) -> Recorder: ...
+    ) -> LogRecorder: ...
+
+
+class LogQueueClass(Protocol):
+    """The changes of a recorded log with the rows of its master. `session`: on the stream's folder."""
+
+    def __call__(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue: ...
 
 
 class RecorderClass(Protocol):

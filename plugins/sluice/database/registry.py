@@ -18,6 +18,7 @@ from sluice.model.vendors import (
     ARCHIVED_LOGS,
     CHANGE_LOGS,
     DISK_GROUPS,
+    LOGGED_MASTERS,
     MASTERS,
     SOURCES,
     STREAM,
@@ -70,6 +71,8 @@ class NotAMaster(Terminal):
 def master_of(name: str) -> Master:
     """Raises `NotAMaster`, `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
     vendor = vendor_of(name)
+    if name in LOGGED_MASTERS:
+        return cast(Master, _member(LOGGED_MASTERS[name]))
     if name not in MASTERS:
         raise NotAMaster(name)
     return cast(Master, vendor)

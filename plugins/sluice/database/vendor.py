@@ -15,6 +15,7 @@ from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import MasterPreflight, Preflight
 from sluice.database.recorder import (
+    LogQueueClass,
     LogRecorderClass,
     MergerClass,
     ReceiverClass,
@@ -72,6 +73,11 @@ class RecordedSource(Source, Protocol):
     @property
     def log_recorder(self) -> LogRecorderClass:
         """Records the changes of a database from its own log."""
+        ...
+
+    @property
+    def log_queue(self) -> LogQueueClass:
+        """The changes of such a log with the rows of its database."""
         ...
 
     @property

@@ -23,7 +23,7 @@ from sluice.database.conflicts import Conflict, ValueUnfit
 from sluice.database.control import Claim
 from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
-from sluice.database.registry import master_of, vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import BlockRead, MasterKeyOrder, RowStream, TableRefused
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
@@ -379,7 +379,7 @@ class Loader(BlockWorker):
             rows = next_rows(claim.last_rows, claim.last_seconds, target, options.block_rows, claim.last_bytes)
             row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows and claim.last_bytes is not None else None
         else:
-            module = vendor_of(self.update.master_info.vendor).rows
+            module = master_of(self.update.master_info.vendor).rows
             estimate = module.estimates(self._linked(self._master), [claim.block.table]).get(claim.block.table)
             if estimate:
                 rows = first_rows(options.block_rows, estimate.rows, estimate.bytes)
@@ -391,7 +391,7 @@ class Loader(BlockWorker):
         if table not in self._orders:
             vendor = self.update.master_info.vendor
             master = self._linked(self._master)
-            shape = vendor_of(vendor).rows.shape(master, table)
+            shape = master_of(vendor).rows.shape(master, table)
             if shape is None:
                 raise SlaveNotReady(table, "it does not exist on the master any more")
             self._orders[table] = master_of(vendor).rows.key_order(master, shape)

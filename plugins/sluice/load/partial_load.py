@@ -19,7 +19,7 @@ from sluice.control.own_tables import LoadOwner
 from sluice.counted import counted
 from sluice.database.control import Owner
 from sluice.database.placed import vendor_at
-from sluice.database.registry import master_of, vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
 from sluice.database.session import Session
@@ -287,7 +287,7 @@ def check(update: Update, master: Session, slave: Session) -> None:
     """Raises `SelectionRefused` for a selection that cannot be loaded. Reads no rows and changes nothing."""
     _expect_allowed(update)
     _expect_normal(update, slave)
-    existing = vendor_of(update.master_info.vendor).rows.tables(master)
+    existing = master_of(update.master_info.vendor).rows.tables(master)
     tables = _named(update, [resolved.table for resolved in update.replication.resolve(existing)])
     _within(update, master, slave, tables)
 
@@ -344,7 +344,7 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
 
 def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
     """Deletes the rows of the part where both databases order its table's keys differently."""
-    of_slave, of_master = vendor_at(update), vendor_of(update.master_info.vendor)
+    of_slave, of_master = vendor_at(update), master_of(update.master_info.vendor)
     master_shape = of_master.rows.shape(master, shape.table)
     if master_shape is None or master_shape.keyless:
         return
@@ -499,7 +499,7 @@ def _delete(update: Update, master: Session, slave: Session, shape: TableShape, 
 
 def holds(update: Update, master: Session, part: Part, reject: Reject) -> bool:
     """Whether the ranges of the part have all rows of the reject."""
-    shape = vendor_of(update.master_info.vendor).rows.shape(master, part.table)
+    shape = master_of(update.master_info.vendor).rows.shape(master, part.table)
     if shape is None or not reject.keys or len(shape.key) != len(reject.key):
         return False
     keys = [tuple(key_values(text, len(shape.key))) for text in reject.keys]

@@ -19,7 +19,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.definitions import DefinitionStore
 from sluice.database.placed import vendor_at
-from sluice.database.registry import master_of, vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import TableRefused
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
@@ -54,7 +54,7 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     Raises `changes-not-captured` for tables whose capture is broken.
     """
     registered = update.queue(master).captured()
-    existing = vendor_of(update.master_info.vendor).rows.tables(master)
+    existing = master_of(update.master_info.vendor).rows.tables(master)
     resolved = update.replication.resolve(existing)
     wanted = [each.table for each in resolved if update.selection.covers(each.table)]
     faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sluice.control.blocks import BlockStore
 from sluice.control.own_tables import ThrottleStore
 from sluice.counted import counted
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.load.load_ownership import owner_of
@@ -172,7 +172,7 @@ def _pace(rate: float, seconds: float | None) -> str:
 def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Estimate]:
     """Rows (None: no statistics) and bytes of the master's tables, never counted. Raises `Transient` for outages."""
     with on_master(update) as master:
-        return dict(vendor_of(update.master_info.vendor).rows.estimates(master, tables))
+        return dict(master_of(update.master_info.vendor).rows.estimates(master, tables))
 
 
 def progress(

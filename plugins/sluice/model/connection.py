@@ -69,7 +69,7 @@ class ConnectionInfo:
     trusts_owners: bool = field(default=True, compare=False)
     """Whether tables are read although expressions of them call functions of their owners."""
     stream: str = field(default="", compare=False)
-    """The folder of the stream, for a master whose rows are read beside a stream of its redo."""
+    """The folder of the stream, for a master whose rows are read beside a stream of its log."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mask", tuple(self.mask))

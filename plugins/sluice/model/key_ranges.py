@@ -1,9 +1,12 @@
 """Parts of a table as ranges of its key: the chosen ones, and those between."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sluice.model.blocks import Key
+from sluice.model.logical_type import Kind
 from sluice.model.names import TableName
 
 Range = tuple[Key | None, Key | None]
@@ -82,3 +85,35 @@ def joined(ranges: Iterable[Range], most: int) -> list[Range]:
 
 def _halved(ranges: Sequence[Range]) -> list[Range]:
     return [(ranges[place][0], ranges[min(place + 1, len(ranges) - 1)][1]) for place in range(0, len(ranges), 2)]
+
+
+_NANOSECONDS = 9
+
+
+def located(kinds: Sequence[Kind], bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    """For each key, how many of the sorted `bounds` are at or below it, on a server that compares texts by their bytes.
+
+    `kinds`: of the key's columns.
+    """
+    ends = [_ordered(kinds, bound) for bound in bounds]
+    return [bisect_right(ends, _ordered(kinds, key)) for key in keys]
+
+
+def _ordered(kinds: Sequence[Kind], key: Key) -> tuple[Decimal | float | str | bytes, ...]:
+    return tuple(_value(kind, text) for kind, text in zip(kinds, key, strict=True))
+
+
+def _value(kind: Kind, text: str) -> Decimal | float | str | bytes:
+    """A value for a key's text, from the stream or from a row, which Python sorts as the master does."""
+    match kind:
+        case Kind.NUMBER | Kind.INTEGER:
+            return Decimal(text)
+        case Kind.FLOAT:
+            return float(text)
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_ZONE:
+            seconds, _, fraction = text.removesuffix("+00").partition(".")
+            return f"{seconds}.{fraction.ljust(_NANOSECONDS, '0')}"
+        case Kind.CHAR:
+            return text.rstrip(" ").encode()
+        case _:
+            return text.encode()

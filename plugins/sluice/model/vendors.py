@@ -53,7 +53,9 @@ MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
 
 STREAM = "stream"
 REDO = "redo"
-"""Ways to capture other than triggers: recorded files, and redo logs, which are merged into such files."""
+BINLOG = "binlog"
+"""Ways to capture other than triggers: recorded files; redo logs, which are merged into such files; a server's own log,
+which is recorded into them."""
 
 SOURCES = {STREAM: "sluice.vendors.stream.source:RECORDED"}
 """Sources of changes that are no databases: the place of their `sluice.database.vendor.Source`, by the word in
@@ -76,6 +78,9 @@ DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
 
 CHANGE_LOGS = {"mysql": "sluice.vendors.mysql.binlog.log:BinaryLog"}
 """Vendors whose servers log their own changes: what reads such a log, a `sluice.database.change_log.ChangeLogClass`."""
+
+LOGGED_MASTERS = {"mysql": "sluice.vendors.mysql.master.vendor:MASTER"}
+"""What reads the rows of these servers beside their recorded log: a `sluice.database.vendor.Master`."""
 
 FIRST = "postgres"
 """The default vendor of a configuration and of a position's text."""

@@ -134,7 +134,7 @@ def of_transformations(master: Session, replication: Replication) -> list[Lack]:
 
 def _lines_without_tables(master: Session, replication: Replication) -> list[Lack]:
     """Wildcards under `tables` that match no table of the master: a typing error, or tables to be created later."""
-    existing = vendor_of(replication.master.vendor).rows.tables(master)
+    existing = master_of(replication.master.vendor).rows.tables(master)
     wildcards = [rule.pattern for rule in replication.tables if rule.replicate and rule.pattern.wildcard]
     idle = [str(pattern) for pattern in wildcards if not any(pattern.matches(table) for table in existing)]
     remedy = "Correct the line under tables, unless such tables are yet to be made."
@@ -144,7 +144,7 @@ def _lines_without_tables(master: Session, replication: Replication) -> list[Lac
 
 def _resolved(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> list[TableName]:
     """The replicated tables among those that `covers` chooses."""
-    existing = vendor_of(replication.master.vendor).rows.tables(master)
+    existing = master_of(replication.master.vendor).rows.tables(master)
     try:
         return [each.table for each in replication.resolve(existing) if covers(each.table)]
     except Terminal:
@@ -165,7 +165,7 @@ def _transformations(
     """Transformations of the configuration that do not fit their tables. Reads nothing where there are none."""
     if all(rule.transformation is None for rule in (*slave.tables, *replication.tables)):
         return []
-    rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
+    rows, transforms = master_of(replication.master.vendor).rows, Transforms(replication, slave)
     tables = _resolved(master, replication, covers)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
     lacks = []

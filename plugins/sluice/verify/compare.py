@@ -228,7 +228,8 @@ class _Comparison:
         )
         finding.waiting = len(items)
         if items and not finding.key:
-            raise offline_compare.ChangesWait("changes of the table, which has no key, wait for it")
+            why = "changes of the table, which has no key, wait for it"
+            raise offline_compare.ChangesWait(why, again=view.pair.beside_whole_log)
         for column in digest.columns if items else ():
             name = column.name
             if self.canonical or digest.shape.column(name).type != column.type:

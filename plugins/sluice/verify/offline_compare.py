@@ -1,4 +1,4 @@
-"""Pins a slave whose apply does not run at its own position, and finds the master's rows as of that position.
+"""Pins a slave at its own position without its apply, and finds the master's rows as of that position.
 
 A transaction on the slave that reads CHECKPOINT sees the rows of exactly that position, because both are written
 together. The master's snapshot is later; for rows that changed in between, ITEMS has the values before. So the two are
@@ -31,10 +31,12 @@ MOST_WAITING = 200_000
 
 
 class ChangesWait(CouldNotCompare):
-    """The apply does not run, and the changes that wait for it cannot be undone."""
+    """The changes that wait for the apply cannot be undone. `again`: it may run, and have them soon."""
 
-    def __init__(self, what: str):
-        super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
+    def __init__(self, what: str, *, again: bool = False):
+        running = "The apply is behind" if again else "The apply does not run"
+        remedy = "It is compared again" if again else "Start the DAG cdc_apply, or mend what it stopped at"
+        super().__init__(f"{running}, and {what}. {remedy}.", again=again)
 
 
 def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | None:
@@ -42,7 +44,7 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
 
     None where the slave's rows are not at one position. Raises `CouldNotCompare`, and errors of taking a position.
     """
-    if pair.rows_info is not None:
+    if pair.rows_info is not None and not pair.beside_whole_log:
         raise ChangesWait("redo does not tell all former values of what waits for it")
     begun = slave.vendor.rows.begin_snapshot
     begun(slave.first)
@@ -65,6 +67,8 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
     for session in master.sessions[1:]:
         snapshot.begin_snapshot(session, exported)
 
+    if pair.beside_whole_log:
+        return slave_position, seen  # nothing is purged of it
     # An apply that was started meanwhile may have applied changes, and these may have been purged.
     now = checkpoint(pair, slave, slave.control)
     if now is None or not now.same_place(row):
@@ -103,7 +107,7 @@ def waiting(pair: Pair, master: Side, window: Window, table: TableName) -> list[
     codec = master_of(master.info.vendor).images
     items = _queue(pair, master, master.first).changes_of(window, table, MOST_WAITING + 1)
     if len(items) > MOST_WAITING:
-        raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
+        raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it", again=pair.beside_whole_log)
     return [images(codec, *item) for item in items]
 
 

@@ -20,7 +20,7 @@ from sluice.coordination import lease
 from sluice.database import positions
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.database.placed import vendor_at
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.database.vendor import Target
 from sluice.errors import SluiceError
@@ -57,7 +57,7 @@ class PinnedView:
     paused: float = 0.0
     """Seconds of the apply's time."""
     seen: Position | None = None
-    """If the apply does not run: the master's position, which is later; see `offline_compare`."""
+    """If it is another: the master's position, which is later; see `offline_compare`."""
 
     def __init__(self, pair: Pair, master: Side, slave: Side):
         self.pair = pair
@@ -86,7 +86,7 @@ class PinnedView:
         self.position, self.paused = positions.parse(snapshots.position), snapshots.seconds
 
     def compare_offline(self, store: "Redis") -> None:
-        """Pins the slave as it is, where no apply runs. Raises `CouldNotCompare`."""
+        """Pins the slave as it is, without the apply. Raises `CouldNotCompare`."""
         try:
             begun = offline_compare.begin(self.pair, self.master, self.slave)
         except DatabaseError as error:
@@ -188,11 +188,18 @@ class PinnedView:
 
 @contextmanager
 def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterator[PinnedView]:
-    """`sessions` on each side at one position: that of the apply's snapshots, or the slave's where no apply runs.
+    """`sessions` on each side at one position: that of the apply's snapshots, or the slave's where no apply runs, and
+    beside a log that tells the master's former rows.
 
     Raises `CouldNotCompare`, and `SluiceError`s of connecting and of the request.
     """
     with ExitStack() as stack:
+        if pair.beside_whole_log:
+            view = PinnedView(pair, *sides(stack, pair, 1))
+            stack.callback(view.close)
+            view.compare_offline(store)
+            yield view
+            return
         # Connect before the request, so that the snapshots are imported at once.
         master, slave = sides(stack, pair, sessions)
         view = PinnedView(pair, master, slave)
@@ -211,7 +218,7 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
 def places(pair: Pair) -> tuple[tuple[ConnectionInfo, Target], tuple[ConnectionInfo, Target]]:
     """The connection and vendor of the master's rows, and of the slave's."""
     rows = pair.place_of_rows()
-    return (rows, vendor_of(rows.vendor)), (pair.slave_info, vendor_at(pair))
+    return (rows, master_of(rows.vendor)), (pair.slave_info, vendor_at(pair))
 
 
 def sides(stack: ExitStack, pair: Pair, sessions: int) -> tuple[Side, Side]:

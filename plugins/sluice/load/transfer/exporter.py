@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable
 
-from sluice.database.registry import master_of, vendor_of
+from sluice.database.registry import master_of
 from sluice.database.rows import RowFormat, TableRefused
 from sluice.errors import SluiceError
 from sluice.load import read_modes
@@ -80,7 +80,7 @@ class _Exporter(Loader):
         """Leaves the table alone for a moment. The slave is not considered: it takes the file after the transfer."""
         self._expect_own_snapshot(reason)
         self._open()
-        catalog = vendor_of(self.update.master_info.vendor).rows
+        catalog = master_of(self.update.master_info.vendor).rows
         if catalog.shape(self._linked(self._master), reason.table) is None:
             self._leave_out(GoneMeanwhile(self.update, reason.table))
             return

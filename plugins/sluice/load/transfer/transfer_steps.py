@@ -13,7 +13,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
 from sluice.database.errors import DatabaseRefused
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
@@ -348,7 +348,7 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
 
 def _tables(update: Update, master: Session, names: list[TableName]) -> list[FileTable]:
     """The tables among `names` that the master still has, transformed for the slave."""
-    rows, transforms = vendor_of(update.master_info.vendor).rows, Transforms(update.replication, update.slave)
+    rows, transforms = master_of(update.master_info.vendor).rows, Transforms(update.replication, update.slave)
     tables = []
     for shape in rows.shapes(master, names).values():
         transform = transforms.of(shape, master)

@@ -85,7 +85,7 @@ def _file_bytes(name: str) -> int:
     return plain + 3 * european + 5 * (len(name) - plain - european)
 
 
-_PRIMARY = "PRIMARY"
+PRIMARY = "PRIMARY"
 OF_TRIGGERS = ("event_object_schema", "event_object_table")
 """Columns that name the table of a trigger."""
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d", "RESTRICT": "r", "NO ACTION": "a"}
@@ -147,7 +147,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
             parts[0][1],
             tuple(column or "" for column, _, _ in parts),
             all(column is not None and not prefix for column, _, prefix in parts),
-            index == _PRIMARY,
+            index == PRIMARY,
         )
         for (table, index), parts in by_index.items()
     ]

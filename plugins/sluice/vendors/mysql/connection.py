@@ -15,6 +15,7 @@ import pymysql
 from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CLIENT, FIELD_TYPE
 from pymysql.converters import conversions
+from pymysql.cursors import SSCursor
 
 from sluice.database.errors import Contended, DatabaseError, ServerUnproved, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
@@ -118,6 +119,10 @@ class MySQLSession(OwnTransactions):
         self._broken = False
         self.prepared_account: str | None = None
         """The account whose privileges are looked at, `'user'@'host'`; None: the session's own."""
+        self.recorded: Session | None = None
+        """Of a master: the session on the folder of its recorded log."""
+        self.corrected: Mapping[tuple[str, ...], Mapping[str, str | None] | None] = {}
+        """Of a master: rows, by their keys, that a stream of rows has in place of those of the snapshot."""
 
     @property
     def closed(self) -> bool:
@@ -221,6 +226,13 @@ class MySQLSession(OwnTransactions):
             return 0, 1
         records, deleted, skipped, warnings = map(int, matched.groups())
         return records, deleted + skipped + warnings
+
+    def stream(self, query: str, rows: int) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """The rows of a query, so many at once, without keeping them. After an error close the session."""
+        with self._classified(), self.driver.cursor(SSCursor) as cursor:
+            cursor.execute(query)
+            while found := cursor.fetchmany(rows):
+                yield found
 
     def warnings(self) -> list[str]:
         """The warnings of the last statement."""

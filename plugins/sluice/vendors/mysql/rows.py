@@ -166,6 +166,8 @@ class MySQLDigest(PlainDigest):
 
 
 class MySQLDigester(PlainDigester):
+    digest: type[MySQLDigest] = MySQLDigest
+
     def table(
         self,
         shape: TableShape,
@@ -176,7 +178,7 @@ class MySQLDigester(PlainDigester):
         classes: int = 1,
     ) -> TableDigest:
         assert method is Method.CANONICAL, method
-        return MySQLDigest(shape, columns, key, bounds, classes)
+        return self.digest(shape, columns, key, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
         """Holds the table's definition: a transaction keeps the definition of a table that it has read."""
@@ -239,8 +241,11 @@ class MySQLRows(PlainRows):
     def table_digest(self, shape: TableShape, of: ComparedTable) -> TableDigest:
         return MySQLDigest(shape, of.columns, of.key)
 
+    def texts_of(self, shape: TableShape, name: str) -> ColumnTexts:
+        return ColumnTexts(name, shape.column(name).type)
+
     def counts(self, connection: Session, shape: TableShape, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
-        own = [ColumnTexts(column.name, shape.column(column.name).type) for column in of.columns]
+        own = [self.texts_of(shape, column.name) for column in of.columns]
         match = " AND ".join(
             f"t.{column.quoted} <=> {column.value(f'%(v{number})s')}" for number, column in enumerate(own)
         )

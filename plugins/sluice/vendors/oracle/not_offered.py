@@ -1,10 +1,7 @@
 """Functions that are not available on Oracle."""
 
-from sluice.errors import Terminal
+from sluice.vendors.common.not_offered import NotOffered
 
 
-class NotOffered(Terminal):
-    """A function that Sluice has only for other vendors."""
-
-    def __init__(self, what: str, remedy: str):
-        super().__init__(f"On an Oracle database there is no {what}. {remedy} What there is: docs/oracle.md.")
+def not_offered(what: str, remedy: str) -> NotOffered:
+    return NotOffered("an Oracle database", what, remedy, "docs/oracle.md")

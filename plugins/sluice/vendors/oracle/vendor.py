@@ -12,16 +12,16 @@ from sluice.database.vendor import Master
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
+from sluice.vendors.common.server_load import QueryLoad
 from sluice.vendors.oracle import column_types
 from sluice.vendors.oracle.digester import Digester
-from sluice.vendors.oracle.not_offered import NotOffered
+from sluice.vendors.oracle.not_offered import not_offered
 from sluice.vendors.oracle.preflight import OraclePreflight
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.rows import OracleQueries, OracleRows, OracleSelection
 from sluice.vendors.oracle.schemas import OracleSchemas
 from sluice.vendors.oracle.sessions import OracleLoadLocks, OracleSessions, OracleTables
 from sluice.vendors.oracle.source.resources import OracleCapture
-from sluice.vendors.oracle.source.server_load import OracleServerLoad
 from sluice.vendors.oracle.target.tables import DEFINITIONS
 
 
@@ -41,15 +41,15 @@ class Oracle(Master):
     schemas = OracleSchemas()
     selection = OracleSelection()
     preflight = OraclePreflight()
-    server_load = OracleServerLoad()
+    server_load = QueryLoad(not_offered)
 
     @property
     def failover(self) -> Never:
-        raise NotOffered("failover", "Let Data Guard move the database; the slaves go on with it.")
+        raise not_offered("failover", "Let Data Guard move the database; the slaves go on with it.")
 
     @property
     def accounts(self) -> Never:
-        raise NotOffered(f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
+        raise not_offered(f"{PROGRAM} add and remove", "Write the configuration yourself: docs/configuration.md.")
 
     contents = accounts
 

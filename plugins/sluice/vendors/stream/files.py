@@ -103,6 +103,17 @@ class Index:
             at += 1
         return None
 
+    def commits_back(self) -> Iterator[Commit]:
+        """Its commits, the last one first, and at the end what its head says. Raises `OSError`."""
+        with self.file.open("rb") as opened:
+            for at in range(len(self._numbers) - 1, 0, -1):
+                if self._numbers[at] == self._begins[at]:
+                    opened.seek(self._fronts[at])
+                    line = parsed(self.file, self._lines[at], opened.readline())
+                    if isinstance(line, Commit):
+                        yield line
+        yield Commit(self.header.after, self.header.time, self.header.source)
+
     def time(self, commit: Place) -> str:
         """When the transaction before a place was committed. Raises `OSError`."""
         if commit.number == self.end.position:

@@ -39,6 +39,10 @@ log = logging.getLogger("sluice.record")
 
 KIND = "log"
 """What the source of a commit says of itself."""
+ASKED = ".asked"
+"""A file in the folder that a reader of the master's rows touches to have the stream's end at the log's."""
+LOOK_SECONDS = 0.05
+"""The shortest time between two commits without changes."""
 
 
 class LogRecorder:
@@ -56,6 +60,12 @@ class LogRecorder:
     ):
         self.info, self.prefix, self.folder = info, prefix, folder
         self.recorded = 0
+        self.place: LogPlace | None = None
+        """Up to where the log is recorded; None before the first connection."""
+        self.current_as_of = 0.0
+        """All that was committed by then is recorded; in seconds since the epoch."""
+        self.outage = ""
+        """Why nothing is recorded just now."""
         self._wanted, self._log, self._file_bytes = wanted, change_log, file_bytes
 
     def run(self, stop: threading.Event) -> None:
@@ -67,6 +77,7 @@ class LogRecorder:
             except Transient as outage:
                 backoff = 0.25 if self.recorded != before else min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
                 log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
+                self.outage = str(outage)
                 stop.wait(backoff)
 
     def record_once(self) -> Commit:
@@ -81,8 +92,11 @@ class LogRecorder:
                 for transaction in reader.read(recording.place, waits=waits):
                     if transaction is None:
                         recording.rest(reader.clock)
+                        self.current_as_of = time.time()
                     else:
                         self.recorded += recording.add(transaction)
+                        self.current_as_of = min(datetime.fromisoformat(transaction.time).timestamp(), time.time())
+                    self.place, self.outage = recording.place, ""
                     if stop.is_set():
                         break
             except LogUnreadable as lost:
@@ -106,7 +120,7 @@ class LogRecorder:
         else:
             if end.lost is not None:
                 raise ChangesLost(self.folder, end.lost)
-            place, remembered = self._parsed(end)
+            place, remembered = place_of(self.folder, end.source), Remembered.of(json.loads(end.source or ""))
             session = StreamSession(self.folder)
             names = session.files.names()
             tables = session.files.index(names[-1], names).tables(end.position)
@@ -116,14 +130,16 @@ class LogRecorder:
         writer.commit(end.time, end.source)
         return _Recording(writer, definitions, place)
 
-    def _parsed(self, end: Commit) -> tuple[LogPlace, Remembered]:
-        try:
-            values = json.loads(end.source or "")
-            if values.get("kind") != KIND:
-                raise RecordedElsewhere(self.folder)
-            return LogPlace(**values["place"]), Remembered.of(values)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise RecordedElsewhere(self.folder) from None
+
+def place_of(folder: Path, source: str | None) -> LogPlace:
+    """The place in the log of a commit. Raises `RecordedElsewhere`."""
+    try:
+        values = json.loads(source or "")
+        if values.get("kind") != KIND:
+            raise RecordedElsewhere(folder)
+        return LogPlace(**values["place"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise RecordedElsewhere(folder) from None
 
 
 class _Recording:
@@ -133,6 +149,8 @@ class _Recording:
         self.writer, self.definitions, self.place = writer, definitions, place
         self._written = place
         self._wrote_at = time.monotonic()
+        self._asked = 0
+        """When the file of that name was touched last, as far as it was answered."""
 
     def add(self, transaction: Transaction) -> int:
         """Writes a transaction; how many changes it has."""
@@ -142,14 +160,30 @@ class _Recording:
         if added := self.writer.added:
             self._commit(min(max(transaction.time, self.writer.end.time), _text(datetime.now(UTC))))
             return added
+        if self._due():
+            self._commit(min(max(transaction.time, self.writer.end.time), _text(datetime.now(UTC))))
         return 0
 
     def rest(self, clock: Callable[[], datetime], *, at_once: bool = False) -> None:
         """All that the log has is recorded: says so from time to time, if nothing else was written."""
-        if self.place == self._written and time.monotonic() - self._wrote_at < IDLE_SECONDS:
-            return
-        if at_once or time.monotonic() - self._wrote_at >= IDLE_SECONDS:
+        if self._due() or (at_once and self.place != self._written):
             self._commit(_text(clock()))
+
+    def _due(self) -> bool:
+        """Whether the stream should say how far it is, although nothing changed: rarely, or when it was asked."""
+        since = time.monotonic() - self._wrote_at
+        if since >= IDLE_SECONDS:
+            return True
+        if self.place == self._written or since < LOOK_SECONDS:
+            return False
+        try:
+            asked = (self.writer.folder / ASKED).stat().st_mtime_ns
+        except OSError:
+            return False
+        if asked == self._asked:
+            return False
+        self._asked = asked
+        return True
 
     def lost(self, reason: str) -> None:
         """Ends the stream: slaves apply what it has, and become INCONSISTENT."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.changes import Cut, Share, Survey, TooManyBytes, WaitingChange
 from sluice.database.items import ITEMS
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
@@ -24,8 +24,8 @@ BATCH = 20_000
 class Reader:
     """Reads windows of the stream in one folder."""
 
-    def __init__(self, folder: Path):
-        self.files = Files(folder)
+    def __init__(self, folder: Path, files: Files | None = None):
+        self.files = files or Files(folder)
 
     def __enter__(self) -> "Reader":
         return self
@@ -84,6 +84,16 @@ class Reader:
     def unordered(self, window: Window) -> bool:
         """See `sluice.database.changes.Reader`."""
         return any(item.action == Action.DELETE_WHERE for item in self._read(window))
+
+    def all_of(self, window: Window) -> Iterator[Item]:
+        """The changes in order."""
+        return self._read(window)
+
+    def of_table(self, window: Window, table: TableName) -> Iterator[WaitingChange]:
+        """All changes of one table, those of its definition as well."""
+        for item in self._read(window):
+            if (item.schema, item.table) == (table.schema, table.name):
+                yield item.action, item.content, item.oldcontent
 
     def close(self) -> None:
         """Does nothing, since nothing stays open."""

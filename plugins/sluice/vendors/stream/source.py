@@ -9,6 +9,7 @@ from sluice.database import xml_images
 from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
 from sluice.database.recorder import (
+    LogQueueClass,
     LogRecorderClass,
     MergerClass,
     ReceiverClass,
@@ -206,6 +207,12 @@ class RecordedStream(RecordedSource):
         from sluice.vendors.stream.log_recorder import LogRecorder
 
         return LogRecorder
+
+    @property
+    def log_queue(self) -> LogQueueClass:
+        from sluice.vendors.stream.log_queue import LogQueue
+
+        return LogQueue
 
     @property
     def merger(self) -> MergerClass:

@@ -86,7 +86,7 @@ def _same(table: TableMap, described: TableShape, charsets: Charsets) -> bool:
         base = ColumnTexts(column.name, column.type).base
         if own.nullable != column.nullable:
             return False
-        if not compressed and _read_column(own, base, charsets).logical != _logical(column.type):
+        if not compressed and _read_column(own, base, charsets).logical != logical(column.type):
             return False
     return True
 
@@ -224,7 +224,7 @@ def of_log(table: TableName, own: TableMap, read: Sequence[ReadColumn]) -> Logge
 def logged(shape: TableShape) -> LoggedTable:
     """The same from the catalogue."""
     made = [
-        LoggedColumn(column.name, _logical(column.type), column.nullable, column.key, column.generated)
+        LoggedColumn(column.name, logical(column.type), column.nullable, column.key, column.generated)
         for column in shape.columns
     ]
     return LoggedTable(shape.table, tuple(made))
@@ -235,7 +235,7 @@ _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>.*?)\))?(?P<rest>.*)", re.DOTA
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 
-def _logical(type_name: str) -> LogicalType:
+def logical(type_name: str) -> LogicalType:
     """The logical type in a recorded stream of a type as COLUMN_TYPE has it."""
     matched = _TYPE.fullmatch(type_name)
     assert matched is not None

@@ -17,7 +17,7 @@ from sluice.vendors.mysql.errors import converted, number_of
 _DUMP = 0x12
 _CAPABILITY = 4
 """MariaDB's: the replica knows GTIDs."""
-HEARTBEAT_SECONDS = 0.5
+HEARTBEAT_SECONDS = 0.1
 SILENT_SECONDS = 30.0
 """Seconds without any heartbeat after which the connection is given up."""
 REFUSED = 1236

@@ -1,0 +1,136 @@
+"""MariaDB as a master whose binary log is recorded: its rows, as loads and comparisons read them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Never
+
+from sluice.configuration.model import Replication
+from sluice.database.changes import ChangeQueue, ReaderClass
+from sluice.database.preflight import MasterPreflight, Wanted
+from sluice.database.registry import recorded_source
+from sluice.database.row_images import RowImageCodec
+from sluice.database.rows import KeyOrder
+from sluice.database.selection import MasterSelection
+from sluice.database.session import Session
+from sluice.database.vendor import Master
+from sluice.errors import Terminal
+from sluice.model.blocks import Key
+from sluice.model.connection import ConnectionInfo
+from sluice.model.key_ranges import Match
+from sluice.model.lack import Lack
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
+from sluice.model.vendors import STREAM
+from sluice.vendors.common.master_schemas import PlainMasterSchemas
+from sluice.vendors.common.not_offered import NotOffered
+from sluice.vendors.common.server_load import QueryLoad
+from sluice.vendors.mysql import catalog
+from sluice.vendors.mysql.accounts import MySQLPreflight
+from sluice.vendors.mysql.binlog import requirements
+from sluice.vendors.mysql.catalog import MySQLDefinitions
+from sluice.vendors.mysql.connection import native
+from sluice.vendors.mysql.master.rows import TYPES, LoggedDigester, LoggedRows
+from sluice.vendors.mysql.master.tables import LoggedTables
+from sluice.vendors.mysql.rows import MySQLSelection
+from sluice.vendors.mysql.vendor import MySQL
+
+
+def _not_offered(what: str, remedy: str) -> NotOffered:
+    return NotOffered("a MariaDB master", what, remedy, "docs/mariadb-master.md")
+
+
+class LoggedSchemas(MySQLDefinitions, PlainMasterSchemas):
+    """Definitions of a master's tables."""
+
+    def name_on_slaves(self, table: TableName, name: str) -> str:
+        """An index is named within its table here, on other servers within a schema."""
+        return f"{table.name}_{'pkey' if name == catalog.PRIMARY else name}"
+
+
+class LoggedPreflight(MySQLPreflight, MasterPreflight):
+    """Finds what a master lacks."""
+
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+        session = native(connection)
+        return requirements.lacking(requirements.find(session, _tables(session, replication)))
+
+    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+        tables = [table for table in _tables(master, replication) if covers(table)]
+        sizes = LoggedRows().estimates(master, tables).values()
+        return Wanted(LoggedSchemas().tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes))
+
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Empty: sequences are not replicated."""
+        return []
+
+
+def _tables(master: Session, replication: Replication) -> list[TableName]:
+    try:
+        return [each.table for each in replication.resolve(LoggedRows().tables(master))]
+    except Terminal:
+        return []  # said elsewhere
+
+
+class LoggedSelection(MySQLSelection, MasterSelection):
+    """No part of a table can be chosen."""
+
+    def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
+        raise _no_choice()
+
+    def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
+        raise _no_choice()
+
+    def in_order(self, connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
+        raise _no_choice()
+
+
+def _no_choice() -> NotOffered:
+    return _not_offered("choice of rows by keys or a condition", "Load whole tables.")
+
+
+class LoggedMaster(MySQL, Master):
+    """The same servers as masters."""
+
+    types = TYPES
+    rows = LoggedRows()
+    digests = LoggedDigester()
+    schemas = LoggedSchemas()
+    selection = LoggedSelection()
+    preflight = LoggedPreflight()
+    server_load = QueryLoad(_not_offered)
+
+    @staticmethod
+    def position(text: str) -> Position:
+        return recorded_source().position(text)
+
+    def queue(self, session: Session, prefix: Prefix, schema: str) -> ChangeQueue:
+        own, source = native(session), recorded_source()
+        if own.recorded is None:
+            folder = ConnectionInfo(STREAM, "", 0, own.info.stream, "", "")
+            own.recorded = source.sessions.connect(folder, application="")
+        return source.log_queue(own.recorded, prefix, schema, LoggedTables(own))
+
+    @property
+    def reader(self) -> ReaderClass:
+        return recorded_source().reader
+
+    @property
+    def images(self) -> RowImageCodec:
+        return recorded_source().images
+
+    def broadcasts(self, session: Session, prefix: Prefix, schema: str) -> None:
+        return None
+
+    def capture(self, session: Session, prefix: Prefix, schema: str) -> Never:
+        raise _not_offered("capture by triggers", "Write capture: binlog.")
+
+    @property
+    def failover(self) -> Never:
+        raise _not_offered("failover", "Let the connection name the replica that became the master.")
+
+    @property
+    def contents(self) -> Never:
+        raise _not_offered("`add`", "Write the configuration yourself.")
+
+
+MASTER = LoggedMaster()

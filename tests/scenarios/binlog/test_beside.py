@@ -1,0 +1,112 @@
+"""A slave of a MariaDB master is loaded while the master is written, follows its log, and is compared and repaired."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from devstack.mariadb import MariaDBServer
+from sluice.load import steps
+from sluice.model.connection import ConnectionInfo
+from sluice.verify.findings import Outcome
+from sluice.verify.resync import Action
+from tests.scenarios.binlog.beside import Beside, writing
+from tests.scenarios.binlog.master import Master
+from tests.scenarios.binlog.test_replayed import normal
+
+pytestmark = pytest.mark.long
+
+TABLES = (
+    "CREATE TABLE t (id bigint unsigned primary key, a int, b varchar(200), c decimal(20,4), d datetime(6), e double, "
+    "g enum('x','it''s'), h tinyint(1), UNIQUE (a))",
+    "CREATE TABLE pairs (x int, y date, v varchar(50), PRIMARY KEY (y, x))",
+    "CREATE TABLE words (w varchar(40) CHARACTER SET latin1 PRIMARY KEY, n int)",
+    "CREATE TABLE bag (a int, b double)",
+)
+NAMES = {"t": "id, a, b, c, d, e, g, h", "pairs": "x, y, v", "words": "w, n", "bag": "a, b"}
+ROWS = 400
+
+
+@pytest.fixture(params=["postgres", "mysql"])
+def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
+    """An empty database: of MariaDB on the master's own server."""
+    name = "database" if request.param == "postgres" else "mariadb_beside"
+    make: Callable[[], ConnectionInfo] = request.getfixturevalue(name)
+    return request.param, make()
+
+
+@pytest.fixture
+def mariadb_beside(logging_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
+    name = "beside"
+    logging_server.drop_account(name, name)
+    logging_server.create_account(name, name)
+    yield lambda: logging_server.info(name, name)
+    logging_server.drop_account(name, name)
+
+
+@pytest.fixture
+def rig(
+    master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Beside:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    master.run("SET time_zone = '+00:00'", *TABLES)
+    master.run(
+        f"INSERT INTO t SELECT seq, seq, concat('é', seq), seq / 3, '2026-01-02' + INTERVAL seq SECOND, seq / 7, "
+        f"1 + seq MOD 2, seq MOD 3 FROM seq_1_to_{ROWS}",
+        f"INSERT INTO pairs SELECT seq, '2026-01-01' + INTERVAL seq MOD 9 DAY, seq FROM seq_1_to_{ROWS}",
+        "INSERT INTO words SELECT concat(if(seq MOD 2, 'A', 'é'), seq), seq FROM seq_1_to_90",
+        "INSERT INTO bag SELECT seq MOD 5, 0.5 FROM seq_1_to_40",
+    )
+    return Beside(master, *slave, redis_url)
+
+
+def transaction(connection: "pymysql.Connection[Any]", chance: random.Random) -> None:
+    """One that changes, moves, swaps and deletes rows, or changes nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        for _ in range(chance.randint(1, 5)):
+            key, other = chance.randint(1, ROWS), chance.randint(1, ROWS)
+            statements = [
+                f"REPLACE INTO t (id, a, b) VALUES ({key}, NULL, 'new {other}')",
+                f"UPDATE IGNORE t SET a = {other}, b = concat(b, '!') WHERE id = {key} AND length(b) < 150",
+                f"UPDATE IGNORE t SET id = {other} + {ROWS} WHERE id = {key}",
+                f"UPDATE IGNORE t SET id = {key} WHERE id = {other} + {ROWS}",
+                f"DELETE FROM t WHERE id = {key}",
+                f"REPLACE INTO pairs VALUES ({key}, '2026-01-0{1 + other % 9}', '{other}')",
+                f"DELETE FROM pairs WHERE x = {key}",
+                f"UPDATE IGNORE words SET w = concat('a', {other}) WHERE n = {key % 90}",
+            ]
+            cursor.execute(chance.choice(statements))
+        if chance.random() < 0.05:
+            cursor.execute(f"INSERT INTO bag VALUES ({chance.randint(0, 5)}, 1)")
+        cursor.execute("ROLLBACK" if chance.random() < 0.2 else "COMMIT")
+
+
+def expect_equal(rig: Beside) -> None:
+    for table, names in NAMES.items():
+        of_master = normal(rig.master.run(f"SELECT {names} FROM {table}"))
+        assert normal(rig.rows(table, names)) == of_master, table
+
+
+def test_a_slave_is_loaded_follows_and_is_compared_while_the_master_is_written(rig: Beside) -> None:
+    with rig.recording():
+        rig.await_that(lambda: any(rig.master.folder.glob("*.jsonl")))
+        with writing(rig.master, transaction):
+            update = rig.begin()
+            with rig.apply():
+                rig.load_a_part(update, 3)
+        # Loader, apply and recorder are gone; all of them go on.
+    with rig.recording(), writing(rig.master, transaction), rig.apply():
+        rig.load(update)
+        rig.await_that(lambda: (found := rig.checkpoint) and found.state == "NORMAL")
+        assert steps.finish(update).left_out == []
+        for table in ("t", "pairs", "words"):
+            result = rig.resync(table)
+            assert result.outcome is Outcome.IDENTICAL, (table, result.finding.reason, result.finding.found)
+    with rig.recording(), rig.apply():
+        rig.await_current()
+        expect_equal(rig)
