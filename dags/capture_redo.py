@@ -1,8 +1,9 @@
-"""# Read the redo logs of an Oracle master, for months
+"""# Read a master's own log, for months
 
-For replications with `capture: redo`. Keeps **one** job running, which starts one OpenLogReplicator a redo thread and
-merges their output into the changes that slaves replay (`cdc_apply`). The job is detached: it goes on while any part of
-Airflow is down. If another machine captures already, the job stands by and takes over when that machine is gone.
+For replications with `capture: redo` (Oracle) or `capture: binlog` (MariaDB). Keeps **one** job running, which writes
+the changes that slaves replay (`cdc_apply`): from redo logs with one OpenLogReplicator a redo thread, from a binary log
+as a replica of the master. The job is detached: it goes on while any part of Airflow is down. If another machine
+captures already, the job stands by and takes over when that machine is gone.
 
 - To **stop** it, mark the run as failed. To **restart** it, clear the task `capture`.
 - It **fails** only when a person must act: the task log says why and what to do. Then start it again.

@@ -44,7 +44,7 @@ def test_one_job_reads_the_logs_and_ends_with_all_that_it_started(made: Capture)
     assert job is not None
     assert job.kind is Kind.CAPTURE
     until(lambda: made.keys() == wanted)
-    with pytest.raises(AirflowSkipException, match=r"are being read by run run1 of capture_redo"):
+    with pytest.raises(AirflowSkipException, match=r"is being read by run run1 of capture_redo"):
         task("run2")()
     assert len(made.programs()) == 2
     jobs.stop(job, "anna", "maintenance")

@@ -63,6 +63,12 @@ def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
         ("conn_id: m, location: /srv", "", "master.location: is not known"),
         ("capture: stream, location: /srv", "initial: {parallel: 2}", "initial: means nothing with capture: stream"),
         ("capture: stream, location: /srv", "items_limit: {rows: 5}", "items_limit: means nothing"),
+        ("capture: binlog, location: /srv, conn_id: m", "", "master.vendor: is missing"),
+        ("capture: binlog, location: /srv, vendor: mysql", "", "master.conn_id: is missing"),
+        ("capture: binlog, vendor: mysql, conn_id: m", "", "master.location: is missing"),
+        ("capture: binlog, location: /srv, vendor: oracle, conn_id: m", "", "master.vendor"),
+        ("vendor: mysql, conn_id: m", "", "master.vendor"),
+        ("capture: binlog, location: /srv, vendor: mysql, conn_id: m", "feeds: lake", "feeds: contradicts"),
     ],
 )
 def test_options_that_a_stream_cannot_have_are_mistakes(tmp_path: Path, master: str, more: str, mistake: str) -> None:
@@ -82,6 +88,15 @@ def test_beside_a_stream_of_redo_rows_may_be_read_from_the_master(tmp_path: Path
     update = Update.named(pair, "update 1")
     assert (update.master_info, update.master_info.stream) == (master, "/srv/shop/stream")
     assert ConnectionInfo.from_dict(update.master_info.to_dict()).stream == "/srv/shop/stream"
+
+
+def test_beside_a_recorded_binary_log_rows_are_read_from_the_master_and_compared(tmp_path: Path) -> None:
+    found = load(tmp_path, "capture: binlog, location: /srv/shop, vendor: mysql, conn_id: m", "initial: {parallel: 2}")
+    master = ConnectionInfo("mysql", "h", 3306, "shop", "u", "")
+    pair = Pair.of(found, "dr1", {"s": SLAVE, "m": master})
+    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop")
+    assert Update.named(pair, "update 1").master_info.stream == "/srv/shop"
+    assert pair.beside_whole_log and found.comparable and found.verify.schedule == "daily"
 
 
 def test_rows_have_the_names_that_changes_have(tmp_path: Path) -> None:

@@ -342,7 +342,6 @@ NAMES_A_VENDOR = {
     "cli/arguments.py": "its help shows how addresses are written",
     "cli/capture_redo.py": "the redo of a master of one vendor",
     "cli/pack.py": "the packages of drivers",
-    "cli/command.py": "its help names the vendor whose redo is captured",
     "redo/__init__.py": "the redo of a master of one vendor",
     "redo/blocks.py": "how that vendor lays its redo out",
     "cli/sides.py": "shows how addresses are written",

@@ -32,7 +32,7 @@ from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import Location
-from sluice.model.vendors import REDO_VENDOR
+from sluice.model.vendors import BINLOG
 from sluice.redo.supervisor import Supervisor
 
 # Decides what a task does about the running job of its pair, if there is one.
@@ -246,7 +246,7 @@ class SparkJobOperator(BaseOperator):
 
 
 class CaptureRedoOperator(SparkJobOperator):
-    """Keeps the readers of a master's redo logs running. A second run for the same master ends at once."""
+    """Keeps the readers of a master's log running. A second run for the same master ends at once."""
 
     kind = Kind.CAPTURE
     adopts = True
@@ -260,10 +260,11 @@ class CaptureRedoOperator(SparkJobOperator):
         return CAPTURE
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
-        """Without Spark; of databases only the master, for its list of archived logs."""
-        conn_id = replication.redo.conn_id if replication.redo is not None else None
+        """Without Spark; of databases only the master, for its own log or its list of archived logs."""
+        of_log = replication.master.conn_id if replication.master.capture == BINLOG else None
+        conn_id, vendor = replication.redo.conn_id if replication.redo else of_log, replication.master.database
         master = (
-            {conn_id: connections.info(conn_id, REDO_VENDOR, str(replication.source)).to_dict()}
+            {conn_id: connections.info(conn_id, vendor, str(replication.source)).to_dict()}
             if conn_id is not None
             else {}
         )
@@ -276,7 +277,7 @@ class CaptureRedoOperator(SparkJobOperator):
 
     def leave(self, job: Apply) -> NoReturn:
         reason = (
-            f"The redo logs of {job.prefix} are being read by {job.owner}, job {job.id}. This run does nothing. "
+            f"The log of {job.prefix} is being read by {job.owner}, job {job.id}. This run does nothing. "
             "To stop that, mark that run as failed."
         )
         self.log.warning("%s", reason)

@@ -215,7 +215,7 @@ LASTING = {
     "configuration": "the configuration has a mistake",
     "rejects": "changes are set aside",
     "queue": "the queue is long",
-    "redo": "redo logs are not read, or soon cannot be",
+    "redo": "the master's log is not read, or soon cannot be",
 }
 """Subjects of critical messages of the monitor that have no notice of their own. They are sent once until mended."""
 RESTART_SECONDS = 120.0

@@ -84,7 +84,7 @@ def check_lightly(task: TaskContext) -> None:
     preflight_check.warn(task, task.slave_names)
 
 
-NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
+NOTHING_INSTALLED = "nothing: the changes come from the master's log"
 
 
 @step

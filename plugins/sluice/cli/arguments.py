@@ -120,14 +120,15 @@ configuration of OpenLogReplicator, the folders and the merge, docs/stream.md th
 
 
 CAPTURE_REDO = """\
-Reads the redo logs of an Oracle master, until it is stopped: keeps one OpenLogReplicator a redo thread running, and
-merges their output into the changes that the slaves of a replication with capture: redo replay.
+Reads a master's own log, until it is stopped, into the changes that slaves replay. With capture: redo it keeps one
+OpenLogReplicator a redo thread of an Oracle master running, and merges their output; with capture: binlog it reads the
+binary log of a MariaDB master.
 """
 
 CAPTURE_REDO_PLACES = """\
 Redis is SLUICE_REDIS_URL. Of several machines one captures, and another one takes over when it is gone. The command
-ends at SIGTERM or Ctrl-C, with checkpoints from which the next one continues. The DAG capture_redo does the same:
-docs/redo.md.
+ends at SIGTERM or Ctrl-C, and the next one continues there. The DAG capture_redo does the same: docs/redo.md,
+docs/mariadb-master.md.
 """
 
 
@@ -262,8 +263,8 @@ def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database",
         metavar="URL",
-        help="the master, oracle://user@host:1521/service, to list its archived logs; its password is"
-        " ORACLE_PWD (default: no list)",
+        help="the master: oracle://user@host:1521/service, to list its archived logs, its password in ORACLE_PWD"
+        " (default: no list); or mysql://user@host/database, whose log is read, its password in MYSQL_PWD",
     )
 
 

@@ -44,7 +44,7 @@ _COMMANDS = {
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
     "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy),
     "pack": ("pack the Python packages that Spark's executors need", options.arguments_of_pack),
-    "capture-redo": ("read the redo logs of an Oracle master", options.arguments_of_capture_redo),
+    "capture-redo": ("read a master's own log", options.arguments_of_capture_redo),
 }
 
 

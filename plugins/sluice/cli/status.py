@@ -39,7 +39,7 @@ from sluice.model.position import Window
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture
-from sluice.model.vendors import REDO
+from sluice.model.vendors import BINLOG, REDO
 from sluice.operate.remedies import at_terminal, command
 from sluice.pair import Pair
 from sluice.paths import PROGRAM
@@ -135,7 +135,7 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
     """Lines about the master: installation, captured tables, waiting changes. Raises `SluiceError`."""
     place = replication.master
     if of := place.stream:
-        threads = _redo(store_url, replication.prefix) if place.capture == REDO else []
+        threads = _redo(store_url, replication.prefix) if place.capture in (REDO, BINLOG) else []
         return [*threads, *_lines_or_error(f"{replication.prefix}:", lambda: [stream(replication.prefix, of)])]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
@@ -397,20 +397,24 @@ def _redo(store_url: str, prefix: Prefix) -> list[str]:
 
 
 def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
-    """Lines about the capture of redo logs and each thread. `now`: seconds since the epoch."""
+    """Lines about the capture of a master's log, and each thread. `now`: seconds since the epoch."""
     if status is None:
         run = command("capture_redo", str(prefix))
-        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or run {run}"]
+        return [f"{prefix}: nobody reads the master's log: start the DAG capture_redo, or run {run}"]
     silent = f", silent for {duration(now - status.written)}: see its log" if status.silent(now) else ""
-    lines = [f"{prefix}: the redo logs are read by {status.holder}, epoch {status.epoch}{silent}"]
+    binary = status.capture == BINLOG
+    read = "the binary log is" if binary else "the redo logs are"
+    lines = [f"{prefix}: {read} read by {status.holder}, epoch {status.epoch}{silent}"]
     for thread in status.threads:
         behind = status.lag_seconds(thread, now)
         logs = f" and {counted(thread.logs_behind, 'log')}" if thread.logs_behind else ""
         lag = f", {duration(behind)}{logs} behind" if behind is not None else ""
         place = f", log {thread.sequence}, SCN {thread.scn}" if thread.scn else ""
+        place = f", offset {thread.scn}" if binary and thread.scn else place
         again = f", started again {counted(thread.restarts, 'time')}" if thread.restarts else ""
         error = f": {thread.last_error}" if thread.last_error else ""
-        lines.append(f"    thread {thread.thread}: {thread.state}{place}{lag}{again}{error}")
+        name = thread.thread or "the log" if binary else f"thread {thread.thread}"
+        lines.append(f"    {name}: {thread.state}{place}{lag}{again}{error}")
         lines += [f"        {text}" for text in (thread.logs, thread.left_out) if text]
     return [*lines, *(f"    {error}" for error in (status.error, status.unread, status.watch_error) if error)]
 

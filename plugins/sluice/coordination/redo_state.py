@@ -12,6 +12,7 @@ from sluice.coordination.lease import Lease
 from sluice.coordination.redis_store import classified
 from sluice.errors import Transient
 from sluice.model.names import Prefix
+from sluice.model.vendors import REDO
 
 CAPTURE = "@redo"
 """Replaces the slave's name in keys; no slave can have this name."""
@@ -38,13 +39,13 @@ class ThreadStatus:
     """The status of one redo thread, for pages."""
 
     thread: str
-    """`<resetlogs>_<thread>`."""
+    """`<resetlogs>_<thread>`, or the file of a binary log."""
     state: str
     """`running`, `starting`, `waiting` (for a log), `stopped`, `failed`."""
     sequence: int = 0
     """The sequence of the log that is being read; 0 if unknown."""
     scn: int = 0
-    """Everything up to this SCN is received."""
+    """Everything up to this SCN, or offset of the binary log, is received."""
     time: float = 0.0
     """Time of that SCN on the master, in seconds since the epoch; 0 if unknown."""
     restarts: int = 0
@@ -73,6 +74,10 @@ class RedoStatus:
     """Why missing archived logs cannot be detected."""
     unread: str = ""
     """Threads of the master that are not read, and what a person must do."""
+    capture: str = REDO
+    """The way of capture; with `binlog` the one "thread" is the file of the log, and its SCN the place in it."""
+    kept_seconds: float | None = None
+    """After so long the master deletes a file of its log, read or not; None: never, or it is not known."""
 
     def silent(self, now: float) -> bool:
         return now - self.written > SILENT_SECONDS

@@ -148,6 +148,10 @@ class ChangeLog(Protocol):
         """The server's time now."""
         ...
 
+    def kept_seconds(self) -> float | None:
+        """After so long the server deletes a file of its log, read or not; None: never."""
+        ...
+
 
 class ChangeLogClass(Protocol):
     """`wanted`: which tables are replicated. `application`: the name of the connections."""

@@ -167,6 +167,8 @@ class LogRecorder(Recorder, Protocol):
     """All that was committed by then is recorded; in seconds since the epoch."""
     outage: str
     """Why nothing is recorded just now; empty if something is."""
+    kept_seconds: float | None
+    """After so long the server deletes a file of its log; None: never, or it is not known."""
 
 
 class LogRecorderClass(Protocol):

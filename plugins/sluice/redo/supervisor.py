@@ -1,4 +1,5 @@
-"""Captures a master from its redo logs: runs one OpenLogReplicator for each redo thread, and merges their output.
+"""Captures a master from its redo logs: runs one OpenLogReplicator for each redo thread, and merges their output. A
+master whose own log is recorded has the same supervisor (`sluice.redo.recording`).
 
 One supervisor leads, by a lease in Redis; any number stand by, and take over when it is gone. The programs end with the
 supervisor, for whatever reason. Each leader has an epoch: what an earlier one still stores is refused, and what it
@@ -19,19 +20,22 @@ import redis
 
 import sluice
 from sluice.config import Replication
+from sluice.configuration.redo import RedoOptions
 from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.registry import recorded_source, redo_stream
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Naming, TableName
-from sluice.model.vendors import REDO, STREAM
+from sluice.model.vendors import BINLOG, REDO, STREAM
 from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
 from sluice.redo.beginning import StreamContent
 from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, MergedStream, pause
 from sluice.redo.program import Program
+from sluice.redo.recording import Recording
 from sluice.redo.redo_thread import RedoThread
 from sluice.redo.stager import Archive
 from sluice.redo.unread_redo import Stretch, UnreadRedo
@@ -47,12 +51,12 @@ WATCH_SECONDS = 30.0
 
 
 class NotRedo(Terminal):
-    """The replication is not captured by redo."""
+    """The replication is not captured by redo or by a binary log."""
 
     def __init__(self, replication: Replication):
         super().__init__(
-            f"{replication.source}: the master of {replication.prefix} is not captured from redo logs. Set capture: "
-            "redo, or leave this command."
+            f"{replication.source}: the master of {replication.prefix} is not captured from redo logs or a binary log. "
+            "Set capture: redo or binlog, or leave this command."
         )
 
 
@@ -65,14 +69,16 @@ class Supervisor:
         client: "redis.Redis",
         archived: Callable[[], ArchivedLogs] | None = None,
         *,
+        database: ConnectionInfo | None = None,
         watch_seconds: float = WATCH_SECONDS,
     ):
-        """`archived`: queries the master for its archived logs regularly; None: there is no connection. Raises
-        `NotRedo`."""
-        if replication.redo is None or replication.master.capture != REDO:
+        """`archived`: queries the master for its archived logs regularly; None: there is no connection. `database`:
+        the master whose own log is recorded. Raises `NotRedo`."""
+        if replication.master.capture not in (REDO, BINLOG):
             raise NotRedo(replication)
-        self.replication, self.options = replication, replication.redo
+        self.replication, self.database = replication, database
         self.location = Path(replication.master.location)
+        self._lease = (replication.redo or replication.apply).lease
         self.state = RedoState(client, replication.prefix)
         self.archived, self.watch_seconds = archived, watch_seconds
 
@@ -80,7 +86,7 @@ class Supervisor:
         """Raises `Terminal`."""
         announced = False
         while not stop.is_set():
-            lease = self.state.lease(self.options.lease)
+            lease = self.state.lease(self._lease)
             try:
                 lease.acquire()
                 epoch = self.state.next_epoch()
@@ -88,16 +94,16 @@ class Supervisor:
                 if not announced:
                     log.info("%s: %s captures; this process stands by", self.replication.prefix, refused.holder)
                 announced = True
-                stop.wait(self.options.lease / 4)
+                stop.wait(self._lease / 4)
                 continue
             except StoreUnreachable as away:
                 log.warning("%s: %s", self.replication.prefix, away)
                 lease.release()
-                stop.wait(min(5.0, self.options.lease))
+                stop.wait(min(5.0, self._lease))
                 continue
             announced = False
             try:
-                _Leading(self, lease, epoch).run(stop)
+                self._leading(lease, epoch).run(stop)
             except (LeaseLost, Superseded) as lost:
                 log.warning("%s: the capture goes to another process. %s", self.replication.prefix, lost)
             except StoreUnreachable as away:
@@ -105,13 +111,19 @@ class Supervisor:
             finally:
                 lease.release()
 
+    def _leading(self, lease: Lease, epoch: int) -> "Recording | _Leading":
+        if self.replication.redo is not None:
+            return _Leading(self, self.replication.redo, lease, epoch)
+        assert self.database is not None, "the master's own log is recorded"
+        return Recording(self.replication, self.database, self.state, lease, epoch)
+
 
 class _Leading:
     """The work between taking the lease and losing it."""
 
-    def __init__(self, supervisor: Supervisor, lease: Lease, epoch: int):
+    def __init__(self, supervisor: Supervisor, options: RedoOptions, lease: Lease, epoch: int):
         self.supervisor, self.lease, self.epoch = supervisor, lease, epoch
-        self.prefix, self.options, self.state = supervisor.replication.prefix, supervisor.options, supervisor.state
+        self.prefix, self.options, self.state = supervisor.replication.prefix, options, supervisor.state
         location = supervisor.location
         self.threads, self.stream = location / "threads", location / STREAM
         self.logs = Path(self.options.logs or location / "logs")

@@ -15,7 +15,8 @@ import pymysql
 from sluice import config
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.database.registry import vendor_of
+from sluice.coordination.redo_state import RedoState, RedoStatus
+from sluice.database.registry import master_of, vendor_of
 from sluice.executor import ThreadExecutor
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
@@ -27,6 +28,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
+from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.position import StreamPosition
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.resync import Action, TableResult, resync
@@ -63,18 +65,21 @@ class Beside:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        stop, recorder = threading.Event(), self.master.recorder()
+        """The supervisor, in a thread."""
+        stop, client = threading.Event(), redis_store.connect(self.redis_url)
+        supervisor = Supervisor(self.pair.replication, client, database=self.master.info)
         failures: list[BaseException] = []
 
         def run() -> None:
             try:
-                recorder.run(stop)
+                supervisor.run(stop)
             except BaseException as failure:
                 failures.append(failure)
 
         thread = threading.Thread(target=run)
         thread.start()
         try:
+            self.await_that(lambda: failures or any(self.master.folder.glob("*.jsonl")))
             yield
         finally:
             stop.set()
@@ -113,13 +118,15 @@ class Beside:
         store = CheckpointStore.of(self.pair, self.slave)
         return store.read() if store.exists() else None
 
+    @property
+    def status(self) -> RedoStatus | None:
+        return RedoState(self.redis, self.pair.prefix).read()
+
     def await_current(self) -> None:
         """Returns when the slave is NORMAL and has all that the master committed by now."""
-        from sluice.database.registry import master_of
-
-        with master_of("mysql").sessions.connect(self.pair.place_of_rows(), application="t", autocommit=True) as session:
-            queue = master_of("mysql").queue(session, self.pair.prefix, "")
-            end = StreamPosition.of(queue._await(queue.rows.end()))  # type: ignore[attr-defined]
+        vendor, rows = master_of("mysql"), self.pair.place_of_rows()
+        with vendor.sessions.connect(rows, application="test", autocommit=True) as session:
+            end = StreamPosition.of(vendor.queue(session, self.pair.prefix, "").take())
         self.await_that(lambda: self._covers(end))
 
     def _covers(self, end: StreamPosition) -> bool:

@@ -87,7 +87,7 @@ def test_redo_reaches_a_slave_whoever_reads_it_until_the_runs_are_marked_failed(
 
     second = api.trigger(CAPTURING, MASTER)
     await_value(lambda: api.run_state(CAPTURING, second) == "success", 300)
-    assert f"are being read by run {capturing} of {CAPTURING}" in api.task_log(CAPTURING, second, "capture", 1)
+    assert f"is being read by run {capturing} of {CAPTURING}" in api.task_log(CAPTURING, second, "capture", 1)
 
     # The supervisor is killed: the standby, of another machine, reads on, and the run's next job stands by.
     epoch = reading(made).epoch

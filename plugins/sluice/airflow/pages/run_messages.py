@@ -30,7 +30,7 @@ NAMES: Mapping[str, str] = {
     api.UNINSTALL: "The removal of the resources",
     api.BROADCAST: "The query of all databases",
     api.NOTIFY: "The test of notices",
-    "capture_redo": "The capture of the redo logs",
+    "capture_redo": "The capture of the master's log",
     "housekeeping": "Housekeeping",
 }
 """What a run of each DAG is, as the subject of a sentence."""

@@ -24,7 +24,7 @@ from sluice.model.reject import how_to_settle
 from sluice.model.sample import Sample
 from sluice.model.slave_state import APPLYING, SlaveState
 from sluice.model.table_state import how_to_capture
-from sluice.model.vendors import REDO
+from sluice.model.vendors import BINLOG, REDO
 from sluice.operate import api
 from sluice.operate.open_runs import NOT_ASKED, Airflow
 
@@ -361,11 +361,13 @@ def master_messages(
         named = listed([lack.what for lack in known.lacks], REASONS_SHOWN, "table")
         remedy = how_to_capture(Prefix(str(replication.prefix)))
         messages.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
-    if replication.master.capture == REDO and (known.redo is None or known.redo.silent(now.timestamp())):
-        text = "Nobody reads the master's redo logs. Start the DAG capture_redo, or see what its last run says."
+    if replication.master.capture in (REDO, BINLOG) and (known.redo is None or known.redo.silent(now.timestamp())):
+        text = "Nobody reads the master's log. Start the DAG capture_redo, or see what its last run says."
+        if known.redo and known.redo.kept_seconds:
+            text += f" The master deletes its log after {duration(known.redo.kept_seconds)}, read or not."
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.error:
-        text = f"The capture from redo logs has stopped: {known.redo.error}"
+        text = f"The capture from the master's log has stopped: {known.redo.error}"
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.unread:
         messages.append(Message(known.redo.unread, Level.CRITICAL, lasting="redo"))

@@ -93,6 +93,11 @@ class LogQueue(StreamQueue, ChangeQueue):
 
     rows: RowsBesideLog
 
+    def take(self, previous: Position | None = None) -> StreamPosition:
+        """The end of the stream, once it has the log so far. Raises `RecorderBehind` as well."""
+        self._await(self.rows.end())
+        return super().take(previous)
+
     # -- rows
 
     @contextmanager

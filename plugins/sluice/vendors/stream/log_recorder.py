@@ -64,6 +64,8 @@ class LogRecorder:
         """Up to where the log is recorded; None before the first connection."""
         self.current_as_of = 0.0
         """All that was committed by then is recorded; in seconds since the epoch."""
+        self.kept_seconds: float | None = None
+        """After so long the server deletes a file of its log; None: never, or it is not known."""
         self.outage = ""
         """Why nothing is recorded just now."""
         self._wanted, self._log, self._file_bytes = wanted, change_log, file_bytes
@@ -88,6 +90,7 @@ class LogRecorder:
         application = f"sluice record {self.prefix} {self.folder}"
         opened = self._log(self.info, self._wanted, application=application)
         with opened as reader, closing(self._begin(reader)) as recording:
+            self.kept_seconds = reader.kept_seconds()
             try:
                 for transaction in reader.read(recording.place, waits=waits):
                     if transaction is None:

@@ -95,6 +95,10 @@ class BinaryLog:
     def clock(self) -> datetime:
         return self.session.clock()
 
+    def kept_seconds(self) -> float | None:
+        (seconds,) = self.session.run("SELECT @@global.binlog_expire_logs_seconds").fetchone() or (0,)
+        return float(seconds) or None
+
     def expect_fit(self, *, tables: bool) -> None:
         required.expect(self.session, self._replicated() if tables else [])
 

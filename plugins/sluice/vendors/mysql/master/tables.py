@@ -33,8 +33,8 @@ class LoggedTables:
     def begin(self, table: TableName | None = None) -> Span:
         session = self.session
         (server,) = session.run("SELECT @@server_uid").fetchone() or ("",)
-        # The server answers a session at times with the snapshot of another one. Any answer before the snapshot is right:
-        # no later snapshot shows less.
+        # The server answers a session at times with the snapshot of another one. Before it any answer is right: no
+        # later snapshot shows less.
         answer = dict(session.run("SHOW STATUS LIKE 'Binlog_snapshot_%'").fetchall())
         before = number(str(answer["Binlog_snapshot_file"])), int(answer["Binlog_snapshot_position"])
         session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
