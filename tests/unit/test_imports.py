@@ -369,8 +369,9 @@ def test_services_hold_no_statement_no_sqlstate_and_no_word_of_a_vendor() -> Non
 
 
 def _of_airflow(node: ast.Attribute) -> bool:
-    """Whether it is `super().execute(context)` of an operator."""
-    return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
+    """Whether it is `execute(context)` of an operator: its own, or that of its base."""
+    value = node.value.func if isinstance(node.value, ast.Call) else node.value
+    return isinstance(value, ast.Name) and value.id in ("self", "super")
 
 
 def test_pyspark_is_imported_only_by_spark_jobs() -> None:
