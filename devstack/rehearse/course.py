@@ -53,6 +53,9 @@ SELECT pg_catalog.count(*) FILTER (WHERE xact_start IS NOT NULL),
 """
 
 
+DEEP = "stack depth limit exceeded"
+
+
 @dataclass
 class Held:
     """A lock that makes others wait, held on one table."""
@@ -173,9 +176,13 @@ def normal(text: str, own: Sequence[str]) -> list[str]:
 
 def different_lines(plain: Sequence[str], captured: Sequence[str]) -> list[str]:
     """The lines that only one of both has: `- ` of the plain server, `+ ` of the captured one."""
+    deep = [next((n for n, line in enumerate(one) if DEEP in line), None) for one in (plain, captured)]
+    if None not in deep:  # where in its recursion it ended is chance
+        plain, captured = plain[: deep[0]], captured[: deep[1]]
     if sorted(plain) == sorted(captured):
         return []  # without ORDER BY, rows come in any order
-    return [line for line in difflib.ndiff(plain, captured) if line[:2] in ("- ", "+ ")]
+    _, _, *changed = difflib.unified_diff(plain, captured, n=0, lineterm="")
+    return [f"{line[0]} {line[1:]}" for line in changed if line[0] in "-+"]
 
 
 def difference(plain: Outcome, captured: Outcome, own: Sequence[str], *, results: bool = True) -> list[str]:
