@@ -160,3 +160,20 @@ def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> N
         assert survey is not None and survey.changes == 2 * MOST
         window.slicer.committed()
         assert 0 < window.slicer.next(whole, False, False).items.num_rows <= MOST
+
+
+@pytest.mark.parametrize("loading", [False, True], ids=["ready", "loading"])
+def test_a_slice_that_was_too_small_is_taken_again_twice_as_large(
+    master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch, loading: bool
+) -> None:
+    monkeypatch.setattr(window_slicer, "LOADING_SLICE", MOST)
+    changes = Changes(master, "x" * 5 * MOST, ready=False)
+    window = Window(changes.start, changes.end, 0)
+    with changes.reader:
+        sizes = []
+        for _ in range(3):
+            sizes.append(changes.slicer.next(window, loading, False).items.num_rows)
+            changes.slicer.grow()
+        changes.slicer.committed()
+        assert changes.slicer.next(window, loading, False).items.num_rows <= MOST
+    assert sizes[0] <= MOST < sizes[1] <= 2 * MOST < sizes[2] <= 4 * MOST

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from sluice.apply import net_changes
-from sluice.apply.table_state_tracker import OF_ONE_TABLE
+from sluice.apply.escalation import OF_ONE_TABLE
 from sluice.database import errors, xml_images
 from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import (

@@ -268,8 +268,8 @@ class ApplyLoop:
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         window = Window(self.seen, target, self.checkpoint.slice_key or 0)
-        done = self.applier.apply(self.checkpoint, window, safe=self.mode.on)
-        if done is None:
+        applied = self.applier.apply(self.checkpoint, window, safe=self.mode.on)
+        if applied is None:
             if target == self.seen and not self.checkpoint.loading:
                 self.gate_watch.rest()
             self._idle(target)
@@ -278,6 +278,7 @@ class ApplyLoop:
             self._waited = True
             self.stop.wait(self.pace.pause())
             return
+        done = applied.checkpoint
         changes = done.changes - self.checkpoint.changes
         if done.state is not self.checkpoint.state:
             log.info("%s: the slave is %s, current as of %s", self.pair, done.state, target.time)
@@ -294,12 +295,11 @@ class ApplyLoop:
         if self._waited and not done.catching_up and not done.loading:
             self.gate_watch.rest()
         self._waited = False
-        self.report.applied(changes, self._written - started, self.applier.written)
-        for cut in self.applier.definitions:
+        self.report.applied(changes, self._written - started, applied.written)
+        for cut in applied.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))
-        if self.applier.definitions:
-            self.follower.tables_altered(again=self.applier.transaction.untied)
-            self.applier.transaction.untied = False
+        if applied.definitions:
+            self.follower.tables_altered(again=applied.untied)
         self._write_status("applying")
         self.summary.log(self.seen, self.mode)
         self._check_definitions()
@@ -470,7 +470,8 @@ class ApplyLoop:
         if self.checkpoint is not None and isinstance(error, DataLost):
             self.checkpoints.give_up(self.checkpoint, str(error))
         elif self.checkpoint is not None:
-            self.checkpoints.note(self.checkpoint, str(error), self.applier.reached)
+            attempt = self.applier.attempt
+            self.checkpoints.note(self.checkpoint, str(error), attempt.window.target if attempt is not None else None)
 
     def _write_status(self, activity: str, *, force: bool = False) -> None:
         if force or self.report.due():

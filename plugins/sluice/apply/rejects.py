@@ -63,16 +63,17 @@ class UntransformedRows:
         """Forgets the rows of the last window."""
         self._reasons.clear()
 
-    def note(self, failure: RowNotTransformed) -> None:
-        """Adds the rows of `failure`. Raises it where the slave must stop.
+    def note(self, failure: RowNotTransformed) -> bool:
+        """Adds the rows of `failure`. Returns False if they cannot be set aside.
 
-        That is where so many rows fail that the rows are hardly the cause, and where no key names them.
+        That is if so many rows fail that the rows are hardly the cause, or if no key names them.
         """
         known = self._reasons.get(failure.table, {})
         more = {key_text(key, list(key)): failure.finding for key in failure.keys if key}
         if not self._rejecting or not more.keys() - known.keys() or len(known | more) >= MOST_NAMED:
-            raise failure
+            return False
         self._reasons[failure.table] = more | known
+        return True
 
     def without(
         self, items: pa.Table, transform: TableTransform, images: RowImageCodec

@@ -121,6 +121,8 @@ class StageDriver:
         self._heartbeat = heartbeat
         self._deadline = SparkDeadline()
         self._labels = count(1)
+        self._epoch: int | None = None
+        """That of stage tables which may exist."""
 
     def steps(
         self,
@@ -155,7 +157,7 @@ class StageDriver:
             return [], whole
         self._note_overlaps(large, overlaps)
         compared = frozenset(table for table in keys if checks.compares(table))
-        label = str(next(self._labels))
+        label, self._epoch = str(next(self._labels)), epoch
 
         def task(parts: int) -> StageTask:
             return StageTask(
@@ -220,6 +222,12 @@ class StageDriver:
         with self.sessions.slave_transaction(durable=False) as slave:
             # Not those of a successor, should we have been overtaken.
             vendor_at(self.pair).applying.drop_stages(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
+
+    def clear(self) -> None:
+        """Drops the stage tables, if there are any."""
+        if self._epoch is not None:
+            epoch, self._epoch = self._epoch, None
+            self.drop(epoch)
 
     def _definitions(self, span: Window, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""

@@ -4,21 +4,17 @@ A table that joins may have rows on the master that are not in the stream; its C
 them, none of its changes is applied: the slave has no such table, or an old one that stays as it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sluice.apply.apply_plan import DefinitionOnly, LeftOut, Step, Truncation
-from sluice.apply.key_events import WrongKey
-from sluice.apply.load_filter import LoadFilter, RowIncomplete
-from sluice.apply.net_changes import NoColumns
+from sluice.apply.escalation import Reasons
+from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
-from sluice.apply.schema_history import TableGone
-from sluice.apply.transaction import CannotReplay
-from sluice.apply.transformed_tables import ColumnRenamed
 from sluice.apply.window_runs import CutItem
+from sluice.database.apply import DefinitionNotFollowed
 from sluice.database.changes import ChangeTooLarge
-from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing, TableForbidden
 from sluice.database.placed import vendor_at
 from sluice.database.rows import TableRefused
 from sluice.errors import Terminal
@@ -39,25 +35,6 @@ from sluice.transform.table_transform import TransformationInvalid
 
 ISOLATE, STOP = "isolate", "stop"
 """The values of `on_error`."""
-
-Reasons = Mapping[TableName, str]
-"""Table → why it is inconsistent."""
-
-OF_ONE_TABLE = (
-    Conflict
-    | ColumnMissing
-    | SlaveTableMissing
-    | TableForbidden
-    | WrongKey
-    | NoColumns
-    | TableGone
-    | CannotReplay
-    | RowIncomplete
-    | TransformationInvalid
-    | ColumnRenamed
-    | ChangeTooLarge
-    | TableRefused
-)
 
 
 def table_not_isolated(failure: Terminal, ties: Sequence[ForeignKey]) -> Terminal:
@@ -97,8 +74,6 @@ def isolated(
     sessions: PairSessions,
     checkpoint: Checkpoint,
     before: Reasons,
-    *,
-    of_definition: bool,
 ) -> Reasons:
     """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `table-not-isolated`.
 
@@ -112,7 +87,8 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    by_default = ISOLATE if of_definition or isinstance(failure, ChangeTooLarge | TableRefused) else STOP
+    alone = failure.altering is not None or isinstance(failure, DefinitionNotFollowed | ChangeTooLarge | TableRefused)
+    by_default = ISOLATE if alone else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:
         raise failure
@@ -139,8 +115,8 @@ class TableStateTracker:
         self.load_filter = load_filter
         self._vacated: set[TableName] = set()
         """Tables that the steps so far drop or rename on the slave."""
-        self._isolated: dict[TableName, str] = {}
-        """Tables whose changes in this window cannot be applied → why."""
+        self._isolated: Reasons = {}
+        """Tables whose changes in this window cannot be applied."""
 
     @property
     def part(self) -> PartFilter | None:
@@ -156,10 +132,10 @@ class TableStateTracker:
         # Decide before the slave's transaction begins: this may wait for a block.
         return [Truncation(cut, self.load_filter.truncated(cut) if self.load_filter else Decision.APPLY)]
 
-    def isolate(self, table: TableName, reason: str) -> list[Step]:
-        """The steps with which `table` is inconsistent from the beginning of the window, for what is in it."""
-        self._isolated[table] = reason
-        return self.leave_out(table, reason)
+    def isolate(self, isolated: Reasons) -> list[Step]:
+        """The steps that make the tables inconsistent at the beginning of the window."""
+        self._isolated = isolated
+        return [step for table, reason in isolated.items() for step in self.leave_out(table, reason)]
 
     def leave_out(self, table: TableName, reason: str) -> list[Step]:
         """The steps that make `table` inconsistent and end its load: none of its changes is applied any more."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sluice.apply import displaced_rows, slave_foreign_keys
 from sluice.apply.apply_plan import CaughtUp, Checks, DefinitionOnly, LeftOut, Rows, Single, Step, Truncation, grouped
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
+from sluice.apply.escalation import Attempt, ConstraintsOutdated, Escalation, SliceTooSmall
 from sluice.apply.load_filter import LoadFilter
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.pair_sessions import PairSessions
@@ -18,12 +19,11 @@ from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
 from sluice.control.definitions import DefinitionStore
-from sluice.database.apply import DefinitionNotFollowed, DisplacedRow, ReplayOptions
-from sluice.database.conflicts import Collision, CommitRefused, Conflict
+from sluice.database.apply import DisplacedRow, ReplayOptions
+from sluice.database.conflicts import Conflict
 from sluice.database.digests import Texts
-from sluice.database.errors import StatementFailed
 from sluice.database.placed import vendor_at
-from sluice.errors import SluiceError, Terminal, Transient
+from sluice.errors import Terminal
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
@@ -33,104 +33,8 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import Rejected
 from sluice.model.table_state import how_to_load
-from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
-
-# Decides what is tried next when a window's transaction fails.
-#
-# The first attempt is the cheapest: the net changes of each table, in a few statements. Some windows need more: two
-# rows exchange a unique value, a row is referred to before it is inserted, a conflict must be traced to one change.
-# Each failure rolls the transaction back; then comes an attempt that does more, or the failure stands.
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """How the changes of a window are applied this time."""
-
-    replayed: frozenset[TableName] = frozenset()
-    """Tables whose changes are applied one by one, in the order of their REPL_KEYs."""
-    immediate: frozenset[str] = frozenset()
-    """Deferrable constraints of the slave that are checked with each change: qualified, quoted names."""
-    deferrable: bool = False
-    """Whether rows are displaced also for unique values that the commit checks."""
-
-
-@dataclass(frozen=True)
-class Escalation:
-    """The next attempt after a failed one; None where no further one would help."""
-
-    tables: frozenset[TableName]
-    """Tables whose rows the window changes."""
-    related: Callable[[TableName], Collection[TableName]]
-    """The table, and those that must be replayed together with it."""
-    safe: bool
-    """Whether the window is applied in safe mode."""
-    final: bool
-    """Whether a conflict counts; otherwise the definitions are compared first."""
-    rejecting: bool
-    """Whether conflicts go to REJECTS."""
-    cascades: bool
-    """Whether the slave's foreign keys act on changes."""
-    in_slices: bool
-    """Whether the window takes several transactions."""
-
-    def after_collision(self, tried: Attempt, table: TableName) -> Attempt | None:
-        """After a merge of the table's changes failed, or its replay failed because of another table's rows."""
-        if self.tables <= tried.replayed:
-            return None
-        return self._replaying(tried, self.tables if table in tried.replayed else self.related(table))
-
-    def after_conflict(self, tried: Attempt, table: TableName) -> Attempt | None:
-        """After a change did not fit the slave's row.
-
-        It may be a false conflict: changes that fit only in their order across tables, or rows that the slave's foreign
-        keys have already changed as the master's did. Replaying tells.
-        """
-        if self.tables <= tried.replayed or not self.final:
-            return None
-        if not (tried.replayed or self.rejecting or self.cascades):
-            return None
-        return self._replaying(tried, self.tables if tried.replayed else self.related(table))
-
-    def after_commit(self, tried: Attempt, refused: CommitRefused) -> Attempt | None:
-        """After a constraint that the commit checks refused the rows. None also where a larger slice may help."""
-        # The refusing table may be a partition, whose name is not the replicated one.
-        again = self.related(refused.table) if refused.table in self.tables else self.tables
-        if self.safe and refused.unique and not tried.deferrable:
-            # A row outside the window holds the value: in safe mode it is displaced and restored from the master.
-            return self._replaying(replace(tried, deferrable=True), again)
-        if self.in_slices or not self.rejecting or refused.constraint in tried.immediate:
-            return None
-        # Checked with each statement, the constraint tells which change is at fault.
-        return self._replaying(replace(tried, immediate=tried.immediate | {refused.constraint}), again)
-
-    @staticmethod
-    def _replaying(tried: Attempt, tables: Collection[TableName]) -> Attempt:
-        return replace(tried, replayed=tried.replayed.union(tables))
-
-
-class CannotReplay(Terminal):
-    """The changes of `table` can be neither merged nor replayed."""
-
-    def __init__(self, collision: Collision):
-        super().__init__(str(collision))
-        self.table = collision.table
-
-
-class ConstraintsOutdated(SluiceError):
-    """Changes would be rejected while the slave still has constraints that the master dropped."""
-
-
-_CONSTRAINT_FAILURES = (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated)
-"""Their cause may be a constraint that the master dropped and the slave still has."""
-
-
-class SliceTooSmall(Transient):
-    """A slice ended between rows that a constraint of the slave ties together; the next slice is larger."""
-
-    def __init__(self, pair: Pair, reason: Exception):
-        super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
 
 
 @dataclass(frozen=True)
@@ -203,6 +107,18 @@ class Outcome:
 
     rejects: list[Rejected] = field(default_factory=list)
     displaced: dict[tuple[TableName, Texts], DisplacedRow] = field(default_factory=dict)
+    untied: bool = False
+    """Whether foreign keys were dropped that the master may have, so that they must follow once more."""
+
+
+@contextmanager
+def _altering(table: TableName) -> Iterator[None]:
+    """Notes in what is raised inside that the definition of `table` was being changed."""
+    try:
+        yield
+    except Terminal as failure:
+        failure.altering = table
+        raise
 
 
 class WindowTransaction:
@@ -228,83 +144,77 @@ class WindowTransaction:
         self._rejecting = sessions.pair.slave.on_conflict == "reject"
         self._transactional_ddl = vendor_at(sessions.pair).applying.transactional_ddl
         self._limiter = LogLimiter(log)
-        self.defining: TableName | None = None
-        """The table whose definition is being changed; after a failure, the table at fault."""
-        self.untied = False
-        """Whether foreign keys were dropped that the master may have, so that they must follow once more."""
 
-    def commit(self, plan: Plan) -> Checkpoint:
-        """Commits the plan, in as many attempts as it takes; returns the new checkpoint.
+    def prepare(self, plan: Plan) -> None:
+        """Does what must be committed before the plan. Raises as `commit`."""
+        if self.alters_apart(plan):
+            return
+        with self._alone_with(plan.locked):
+            if plan.definition_changes:
+                with self.sessions.slave_transaction():
+                    # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
+                    self.checkpoints.lock(plan.before)
+                    # Labels of enums: one can be used only after the transaction that added it.
+                    self.sessions.alterer.prepare(plan.definition_changes)
+            self._prepare_left_out([step.change for step in plan.steps if isinstance(step, DefinitionOnly)])
 
-        Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
+    def alters_apart(self, plan: Plan) -> bool:
+        """Whether the plan is one change of definitions, outside a transaction."""
+        return not self._transactional_ddl and bool(plan.definition_changes)
+
+    def commit(self, plan: Plan, attempt: Attempt) -> Outcome:
+        """Commits the plan, or rolls all of it back.
+
+        Raises `Collision`, `Conflict` if a change does not fit the slave's row, `SliceTooSmall`, `ConstraintsOutdated`,
+        what the slave refuses, and outages.
         """
         with self._alone_with(plan.locked):
-            return self._commit(plan)
+            return self._change_definition(plan) if self.alters_apart(plan) else self._try(plan, attempt)
 
-    def _commit(self, plan: Plan) -> Checkpoint:
-        if not self._transactional_ddl and plan.definition_changes:
-            return self._change_definition(plan)
-        if plan.definition_changes:
-            self._prepare(plan)
-        self._prepare_left_out([step.change for step in plan.steps if isinstance(step, DefinitionOnly)])
-        try:
-            outcome = self._attempts(plan)
-        except (*_CONSTRAINT_FAILURES, Terminal) as failure:
-            if self.defining is None and not isinstance(failure, _CONSTRAINT_FAILURES):
-                raise
-            # `DefinitionFollower` would drop these constraints some seconds later; the window does not wait.
-            if not slave_foreign_keys.drop(self.sessions, plan.written):
-                raise
-            self.defining = None
-            outcome = self._attempts(plan)
+    def committed(self, plan: Plan, outcome: Outcome) -> None:
+        """Does what must follow the commit."""
+        if self.alters_apart(plan):
+            return
         self.slicer.committed()
         self.pair_rejects.committed(outcome.rejects)
         if not self._transactional_ddl:
-            with self._own_ddl(plan.after):
+            with self._alone_with(plan.locked), self._own_ddl(plan.after):
                 self.sessions.alterer.complete_columns(plan.written)
-        return plan.after
 
-    def _prepare(self, plan: Plan) -> None:
-        """Adds labels of enums: one can be used only after the transaction that added it. Raises as `commit`."""
-        try:
-            with self.sessions.slave_transaction():
-                # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
-                self.checkpoints.lock(plan.before)
-                self.sessions.alterer.prepare(plan.definition_changes)
-        except Terminal as refused:
-            self.defining = refused.table if isinstance(refused, DefinitionNotFollowed) else None
-            raise
+    def escalation(self, plan: Plan) -> Escalation:
+        """Decides on further attempts at the plan."""
+        merger, tables = self.sessions.merger, plan.changed
+        return Escalation(
+            tables=tables,
+            related=lambda table: merger.targets.connected(table, tables) if merger.cascades else {table},
+            safe=plan.checks.safe,
+            final=plan.checks.final,
+            rejecting=self._rejecting,
+            cascades=merger.cascades,
+            in_slices=plan.after.catching_up,
+        )
 
-    def _attempts(self, plan: Plan) -> Outcome:
-        """Tries until an attempt commits. Raises `ConstraintsOutdated`, and as `commit`."""
-        escalation, attempt = self._escalation(plan), Attempt(replayed=self._ruled(plan.changed))
-        while True:
-            try:
-                return self._try(plan, attempt)
-            except Collision as collision:
-                following = escalation.after_collision(attempt, collision.table)
-                if following is None:
-                    raise CannotReplay(collision) from collision
-                self._limiter.log(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
-            except Conflict as conflict:
-                following = escalation.after_conflict(attempt, conflict.table)
-                if following is None:
-                    raise
-                message = f"{self.pair}: {conflict.finding} The changes are now taken one by one."
-                self._limiter.log(logging.INFO, f"conflict {conflict.table}", message)
-            except StatementFailed as failure:
-                following = self._after_commit(plan, escalation, attempt, failure)
-            attempt = following
+    def drop_constraints(self, plan: Plan) -> bool:
+        """Drops the slave's constraints that the master dropped and that may refuse the plan; False if there are
+        none."""
+        with self._alone_with(plan.locked):
+            return bool(slave_foreign_keys.drop(self.sessions, plan.written))
 
-    def _change_definition(self, plan: Plan) -> Checkpoint:
+    def too_small(self, reason: Exception) -> SliceTooSmall:
+        """The slice ends between rows that refer to each other or exchange a unique value."""
+        self.slicer.grow()
+        return SliceTooSmall(self.pair, reason)
+
+    def _change_definition(self, plan: Plan) -> Outcome:
         """Steps 2 and 3 of `sluice.apply.window_runs`."""
+        outcome = Outcome()
         with self._own_ddl(plan.before):
             self.sessions.alterer.prepare(plan.definition_changes)
             dropped = [each for change in plan.definition_changes for each in self.sessions.alterer.will_drop(change)]
             self._forget_dropped(dropped)
         with self._own_ddl(plan.before):
             for change in plan.definition_changes:
-                self._define(change)
+                self._define(change, outcome)
         with self.sessions.slave_transaction() as slave:
             self.checkpoints.lock(plan.before)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
@@ -315,7 +225,7 @@ class WindowTransaction:
             self._forget_dropped(dropped)
             self._check_before_commit(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=True)
-        return plan.after
+        return outcome
 
     def _forget_dropped(self, dropped: Iterable[Defined]) -> None:
         """So that `DefinitionFollower` makes again what the slave could not keep.
@@ -379,36 +289,6 @@ class WindowTransaction:
         # items_limit while its apply runs must not skip what was purged unread.
         self.sessions.secure(plan.end, plan.start)
 
-    def _escalation(self, plan: Plan) -> Escalation:
-        merger, tables = self.sessions.merger, plan.changed
-        return Escalation(
-            tables=tables,
-            related=lambda table: merger.targets.connected(table, tables) if merger.cascades else {table},
-            safe=plan.checks.safe,
-            final=plan.checks.final,
-            rejecting=self._rejecting,
-            cascades=merger.cascades,
-            in_slices=plan.after.catching_up,
-        )
-
-    def _after_commit(self, plan: Plan, escalation: Escalation, attempt: Attempt, failure: StatementFailed) -> Attempt:
-        """The next attempt after a statement failed, in most cases COMMIT. Raises what stops the window."""
-        applying = vendor_at(self.pair).applying
-        refused = applying.at_commit(failure, self.sessions.merger.targets.hides)
-        if refused is None:
-            raise failure
-        following = escalation.after_commit(attempt, refused)
-        if following is not None:
-            return following
-        if plan.after.catching_up:
-            # The slice may end between rows that refer to each other or exchange a unique value.
-            raise self._too_small(failure) from failure
-        raise refused from failure
-
-    def _too_small(self, reason: Exception) -> SliceTooSmall:
-        self.slicer.grow()
-        return SliceTooSmall(self.pair, reason)
-
     # The steps
 
     def _do_step(
@@ -434,7 +314,7 @@ class WindowTransaction:
         elif step.action is Action.DIFFER:
             outcome.rejects.append(self.pair_rejects.differing(step))
         else:
-            self._define(step)
+            self._define(step, outcome)
             if plan.load_filter is not None and step.action is Action.DROP:
                 plan.load_filter.forget(step.table)
 
@@ -457,19 +337,18 @@ class WindowTransaction:
         if reason:
             log.info("%s: %s is left out, and %s does not follow: %s", self.pair, change.table, change, reason)
 
-    def _define(self, change: CutItem) -> None:
-        self.defining = change.table
-        if self._transactional_ddl and slave_foreign_keys.untie(self.sessions, change):
-            self.untied = True
-        alterer = self.sessions.alterer
-        if change.replaces and change.defined is not None and self._name_is_taken(change):
-            alterer.apply(replace(change, action=Action.DROP, table=change.defined.table))
-        if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
-            alterer.release(change.table)
-        else:
-            alterer.apply(change, partial(self._note_columns, change))
-        self._note_columns(change)
-        self.defining = None
+    def _define(self, change: CutItem, outcome: Outcome) -> None:
+        with _altering(change.table):
+            if self._transactional_ddl and slave_foreign_keys.untie(self.sessions, change):
+                outcome.untied = True
+            alterer = self.sessions.alterer
+            if change.replaces and change.defined is not None and self._name_is_taken(change):
+                alterer.apply(replace(change, action=Action.DROP, table=change.defined.table))
+            if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
+                alterer.release(change.table)
+            else:
+                alterer.apply(change, partial(self._note_columns, change))
+            self._note_columns(change)
 
     def _note_columns(self, change: CutItem) -> None:
         """Notes which columns the slave's table has now: the item may come once more."""
@@ -495,11 +374,11 @@ class WindowTransaction:
         merger = self.sessions.merger
         merger.merge([change for change in rows.changes if change.table not in replayed], safe=checks.safe)
         present = replayed & ({change.table for change in rows.changes} | rows.ordered)
-        ruled = self._ruled(present)
+        ruled = self.ruled(present)
         for tables in (present - ruled, ruled):
             self._replay(sorted(tables), rows, checks, attempt, outcome)
 
-    def _ruled(self, tables: Iterable[TableName]) -> frozenset[TableName]:
+    def ruled(self, tables: Iterable[TableName]) -> frozenset[TableName]:
         """The tables of `tables` with a conflict rule. It decides also in safe mode, where the master would win."""
         rule = self.pair.slave.conflict_rule
         return frozenset(table for table in tables if rule(table) is not None)
@@ -536,9 +415,8 @@ class WindowTransaction:
             alterer.truncate(whole)
         for cut in applied:
             if cut.action is Action.DELETE_WHERE:
-                self.defining = cut.table
-                alterer.delete_where(cut)
-                self.defining = None
+                with _altering(cut.table):
+                    alterer.delete_where(cut)
         for each in truncations:
             if each.decision is Decision.WAIT and load_filter is not None:
                 table, keys = each.cut.table, alterer.keys(each.cut)
@@ -587,7 +465,7 @@ class WindowTransaction:
         except Conflict as conflict:
             if not plan.after.catching_up:
                 raise
-            raise self._too_small(conflict) from conflict
+            raise self.too_small(conflict) from conflict
 
     def _put_rejects(self, plan: Plan, outcome: Outcome) -> None:
         """Writes the rejects to REJECTS, and marks older ones that this window outdates."""

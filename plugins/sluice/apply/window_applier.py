@@ -11,7 +11,7 @@ While tables are loading, the driver reduces every window: the block of a key de
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 from sluice.apply import alike_tables, net_changes, table_state_tracker, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
+from sluice.apply.escalation import OF_ONE_TABLE, SAME_PLAN, Attempt, CannotReplay, Reasons, Rung, rungs
 from sluice.apply.load_filter import Kept, LoadFilter
+from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
@@ -28,17 +30,18 @@ from sluice.apply.rejects import Overlaps, PairRejects, UntransformedRows
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
-from sluice.apply.transaction import Plan, WindowTransaction
+from sluice.apply.transaction import Outcome, Plan, WindowTransaction
 from sluice.apply.window_runs import CutItem, Run
 from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
 from sluice.database.changes import ChangeTooLarge, Oversized, Survey
-from sluice.database.conflicts import ColumnMissing, Conflict
+from sluice.database.conflicts import Collision, CommitRefused, Conflict
+from sluice.database.errors import StatementFailed
 from sluice.database.items import oversized
 from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.row_images import MixedShapes
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.executor import Executor
 from sluice.model.blocks import by_oldest_marker
 from sluice.model.change import EMPTYING, Action
@@ -53,11 +56,37 @@ from sluice.transform.table_transform import RowNotTransformed, TableTransform
 
 log = logging.getLogger("sluice.apply")
 
-MOST_COMPARED = 10
-"""Conflicts of a window after each of which the definitions are compared; the next one counts."""
-
 Keep = Callable[[KeyEvents, TableName], Kept | None]
 """For each event of a table whether it is applied; None: all of them."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A window, or a slice of one, that is committed."""
+
+    checkpoint: Checkpoint
+    written: frozenset[TableName]
+    """Tables that it changed."""
+    definitions: Sequence[CutItem]
+    """Changes of definitions in it."""
+    untied: bool
+    """Whether foreign keys were dropped that the master may have, so that they must follow once more."""
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """An attempt that failed."""
+
+    checkpoint: Checkpoint
+    begin: Attempt
+    """The first attempt at the window."""
+    attempt: Attempt
+    plan: Plan | None
+    """None if its transaction cannot be repeated: there was none yet, or it is over."""
+
+
+Move = Callable[[SluiceError, FailedAttempt], Attempt | None]
+"""Does what a rung is for, and returns the next attempt; None if no further one would help."""
 
 
 class WindowApplier:
@@ -88,14 +117,19 @@ class WindowApplier:
         self.transaction = WindowTransaction(
             sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease, alone_with
         )
-        self.reached: Position | None = None
-        """The latest position that the last attempt may have committed: after a failure, safe mode lasts up to it."""
-        self.written: frozenset[TableName] = frozenset()
-        """Tables that the last window, or slice, changed."""
-        self.definitions: Sequence[CutItem] = ()
-        """Changes of definitions in the last window, or slice."""
-        self._isolated: table_state_tracker.Reasons = {}
-        """Tables that this window leaves inconsistent."""
+        self.attempt: Attempt | None = None
+        """The latest attempt at a window. It may have committed its end: after a failure, safe mode lasts up to it."""
+        self._moves: Mapping[Rung, Move] = {
+            Rung.REPLAY: self._replay,
+            Rung.COMMIT: self._check_at_once,
+            Rung.SLICE: self._take_larger_slice,
+            Rung.CONSTRAINTS: self._drop_constraints,
+            Rung.COLUMNS: self._read_tables_again,
+            Rung.DEFINITIONS: self._compare_definitions,
+            Rung.ROWS: self._set_rows_aside,
+            Rung.TABLE: self._isolate_table,
+        }
+        self._limiter = LogLimiter(log)
         self._untransformed = UntransformedRows(rejecting=self._rejecting)
         self._replaced_up_to: Position | None = None
         """The end of a window that is applied in safe mode, because it holds a DELETE WHERE found by comparison."""
@@ -103,32 +137,44 @@ class WindowApplier:
         """Tables that got a key whose values nobody knew: all of their rows follow as UPDATEs, within as many windows
         after the master has queued them."""
 
-    def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
-        """Applies `window`, or its next slice. Returns the new checkpoint, None where the window is empty.
+    def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Applied | None:
+        """Applies `window`, or its next slice, in as many attempts as the ladder has (`sluice.apply.escalation`).
+        Returns None if the window is empty.
 
-        The window begins at the checkpoint, or later where no change lies between. Raises `Drift` and other
+        The window begins at the checkpoint, or later if no change lies between. Raises `Drift` and other
         `Terminal`s after rolling back, `Transient` for outages.
         """
-        self._isolated = {}
         self._untransformed.clear()
-        while True:
-            self.transaction.defining = None
-            try:
-                done = self._with_definitions_compared(checkpoint, window, safe=safe)
-                if self._emptied and done is not None:
-                    self._expect_fewer_rows()
-                return done
-            except RowNotTransformed as failure:
-                self._note_untransformed(failure, checkpoint)
-            except Terminal as failure:
-                table = (
-                    failure.table
-                    if isinstance(failure, table_state_tracker.OF_ONE_TABLE)
-                    else self.transaction.defining
-                )
-                if table is None:
-                    raise
-                self._isolate_table(failure, table, checkpoint)
+        safe = safe or window.target == self._replaced_up_to
+        begin = self.attempt = Attempt(window, safe=safe, final=safe)
+        plan: Plan | None = None
+        try:
+            while True:
+                try:
+                    if plan is None:
+                        planned = self._plan(checkpoint, self.attempt)
+                        if planned is None:
+                            return None
+                        self.transaction.prepare(planned)
+                        plan, self.attempt = planned, self.attempt.planned(self.transaction.ruled(planned.changed))
+                    outcome = self.transaction.commit(plan, self.attempt)
+                    planned, plan = plan, None
+                    self.transaction.committed(planned, outcome)
+                    return self._applied(planned, outcome)
+                except SluiceError as error:
+                    repeatable = None if plan is None or self.transaction.alters_apart(plan) else plan
+                    rung, self.attempt = self._climb(error, FailedAttempt(checkpoint, begin, self.attempt, repeatable))
+                    if rung not in SAME_PLAN:
+                        plan = planned = None
+                        self.stage_driver.clear()
+        finally:
+            self.stage_driver.clear()
+
+    def _applied(self, plan: Plan, outcome: Outcome) -> Applied:
+        self.sessions.schema_history.committed()
+        if self._emptied:
+            self._expect_fewer_rows()
+        return Applied(plan.after, plan.written.union(plan.emptied), plan.definition_changes, outcome.untied)
 
     def _expect_fewer_rows(self) -> None:
         """A window may have begun before the master had queued the rows, so one more may bring them."""
@@ -136,86 +182,141 @@ class WindowApplier:
         left = {table: count if follow(table) else count - 1 for table, count in self._emptied.items()}
         self._emptied = {table: count for table, count in left.items() if count}
 
-    def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
+    # The ladder
+
+    def _climb(self, error: SluiceError, failed: FailedAttempt) -> tuple[Rung, Attempt]:
+        """The next attempt, and the rung that leads to it. Raises what stops the window."""
+        failure = self._meaning(error, failed.plan)
+        for rung in rungs(failure):
+            following = self._moves[rung](failure, failed)
+            if following is not None:
+                return rung, following
+        if isinstance(failure, Collision):
+            return self._climb(CannotReplay(failure), failed)
+        if failure is error:
+            raise error
+        raise failure from error
+
+    def _meaning(self, error: SluiceError, plan: Plan | None) -> SluiceError:
+        """The conflict that an error at the commit is; other errors as they are."""
+        if plan is None or not isinstance(error, StatementFailed):
+            return error
+        refused = vendor_at(self.pair).applying.at_commit(error, self.sessions.merger.targets.hides)
+        if refused is None:
+            return error
+        refused.altering = error.altering
+        return refused
+
+    def _replay(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        if failed.plan is None:
+            return None
+        escalation = self.transaction.escalation(failed.plan)
+        if isinstance(failure, Collision):
+            following = escalation.after_collision(failed.attempt, failure.table)
+            kind, text = f"collision {failure.table}", str(failure)
+        elif isinstance(failure, Conflict) and not isinstance(failure, CommitRefused):
+            following = escalation.after_conflict(failed.attempt, failure.table)
+            kind, text = f"conflict {failure.table}", f"{failure.finding} The changes are now taken one by one."
+        else:
+            return None
+        if following is not None:
+            self._limiter.log(logging.INFO, kind, f"{self.pair}: {text}")
+        return following
+
+    def _check_at_once(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        assert isinstance(failure, CommitRefused)
+        if failed.plan is None:
+            return None
+        return self.transaction.escalation(failed.plan).after_commit(failed.attempt, failure)
+
+    def _take_larger_slice(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        """Raises `SliceTooSmall`: all is read again, and the next slice is larger."""
+        if failed.plan is not None and failed.plan.after.catching_up:
+            raise self.transaction.too_small(failure) from failure
+        return None
+
+    def _drop_constraints(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        """`DefinitionFollower` would drop these constraints some seconds later; the window does not wait."""
+        plan = failed.plan
+        if plan is None or not self.transaction.escalation(plan).may_drop_constraints(failed.attempt, failure):
+            return None
+        if not self.transaction.drop_constraints(plan):
+            return None
+        return failed.attempt.without_constraints(self.transaction.ruled(plan.changed))
+
+    def _read_tables_again(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        """The column may have been added since the slave's table was read; the rollback forgot what was read."""
+        if failed.attempt.tables_read_again:
+            return None
+        log.info("%s: the slave's tables are read again, because: %s", self.pair, failure)
+        return failed.attempt.with_tables_read()
+
+    def _compare_definitions(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        """A change of definition may have rewritten the rows; only the comparison of definitions queues it."""
+        assert isinstance(failure, Conflict)
+        tried = failed.attempt
+        if tried.final:
+            return None
+        log.info("%s: definitions are compared again, because: %s", self.pair, failure.finding)
         self.sessions.schema_history.clear()
-        of_definition = self.transaction.defining is not None
-        self._isolated = table_state_tracker.isolated(
-            failure, table, self.sessions, checkpoint, self._isolated, of_definition=of_definition
+        changed = self.sessions.queue.compare_definitions()
+        now = self.sessions.window_end(tried.window.previous)
+        # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
+        window = tried.window if failed.checkpoint.catching_up else replace(tried.window, target=now)
+        unordered = self.sessions.reader.unordered(Window(window.previous, now))
+        if unordered:
+            self._replaced_up_to = window.target
+        # The table's writers hold off the comparison. Until it has queued the rows, a change must not expect the
+        # values that the master gave them.
+        safe = unordered or failure.table in self._emptied or self.sessions.queue.values_follow(failure.table)
+        return tried.with_definitions(failure.table, window, changed=bool(changed), safe=safe)
+
+    def _set_rows_aside(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        """Sends changes of the rows that cannot be transformed to REJECTS."""
+        assert isinstance(failure, RowNotTransformed)
+        if not self._untransformed.note(failure):
+            return None
+        self.sessions.schema_history.clear()
+        return failed.attempt.with_rows_set_aside(failed.begin)
+
+    def _isolate_table(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
+        assert isinstance(failure, Terminal)
+        table = failure.table if isinstance(failure, OF_ONE_TABLE) else failure.altering
+        if table is None:
+            return None
+        self.sessions.schema_history.clear()
+        isolated = table_state_tracker.isolated(
+            failure, table, self.sessions, failed.checkpoint, failed.attempt.isolated
         )
+        return failed.attempt.with_isolated(isolated, failed.begin)
 
-    def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
-        """Sends changes of the rows that cannot be transformed to REJECTS, or isolates their table, or raises
-        `failure`."""
-        try:
-            self._untransformed.note(failure)
-        except RowNotTransformed:
-            self._isolate_table(failure, failure.table, checkpoint)
-        self.sessions.schema_history.clear()
+    # Planning
 
-    def _with_definitions_compared(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
-        """Applies the window; after a conflict compares the master's definitions, then tries again.
-
-        Each table may conflict once, and again whenever a comparison found a change: while one is compared, the
-        application may alter another.
-        """
-        checks = self._checks(safe or window.target == self._replaced_up_to)
-        compared: list[TableName] = []
-        while True:
-            try:
-                return self._apply(checkpoint, window, checks)
-            except Conflict as conflict:
-                if checks.final:
-                    raise
-                # A change of definition may have rewritten the rows; only the comparison of definitions queues it.
-                log.info("%s: definitions are compared again, because: %s", self.pair, conflict.finding)
-                self.sessions.schema_history.clear()
-                changed = self.sessions.queue.compare_definitions()
-                now = self.sessions.window_end(window.previous)
-                # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
-                window = window if checkpoint.catching_up else replace(window, target=now)
-                compared.append(conflict.table)
-                again = changed or compared.count(conflict.table) == 1
-                checks = replace(checks, final=not again or len(compared) >= MOST_COMPARED)
-                if self.sessions.reader.unordered(Window(window.previous, now)):
-                    checks, self._replaced_up_to = self._checks(safe=True), window.target
-                elif conflict.table in self._emptied or self.sessions.queue.values_follow(conflict.table):
-                    # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the
-                    # values that the master gave them.
-                    checks = self._checks(safe=True)
-
-    def _checks(self, safe: bool) -> Checks:
+    def _checks(self, *, safe: bool, final: bool) -> Checks:
         compare = not safe and self.pair.slave.compare_values
         rules = bool(self.pair.slave.conflict_rules)
         images = compare or rules or self._rejecting or self.sessions.merger.cascades or self.pair.transforms
-        return Checks(safe, compare, final=safe, images=images, updates=self._updates)
+        return Checks(safe, compare, final=final, images=images, updates=self._updates)
 
     def _updates(self, table: TableName) -> bool:
         rule = self.pair.replication.rule(table)
         return rule is None or "U" in rule.actions
 
-    def _apply(self, checkpoint: Checkpoint, window: Window, checks: Checks) -> Checkpoint | None:
-        self.reached = window.target
-        try:
-            return self._next_slice(checkpoint, window, checks)
-        except ColumnMissing as missing:
-            # The column may have been added since the slave's table was read; the rollback forgot what was read.
-            log.info("%s: the slave's tables are read again, because: %s", self.pair, missing)
-            return self._next_slice(checkpoint, window, checks)
-
-    def _next_slice(self, checkpoint: Checkpoint, window: Window, checks: Checks) -> Checkpoint | None:
-        loading = checkpoint.loading
+    def _plan(self, checkpoint: Checkpoint, attempt: Attempt) -> Plan | None:
+        """The plan of the window, or of its next slice; None if there is nothing to do."""
+        window, loading = attempt.window, checkpoint.loading
         if window.previous == window.target and not window.above and not loading:
             return None
+        checks = self._checks(safe=attempt.safe, final=attempt.final)
         piece = self._slice(window, loading or self._untransformed.any, checks.images)
         if piece.unordered or self._deletes_where(piece):
             # Changes of a trigger may come before those that fired it; a DELETE WHERE, queued by comparison, later than
             # rows that may have replaced those that it deletes.
-            checks = self._checks(safe=True)
+            checks = self._checks(safe=True, final=True)
+        window = window.between(window.above, piece.end)
         if piece.survey is not None:
-            return self._apply_staged(checkpoint, window.between(window.above, piece.end), piece.survey, checks)
-        if not piece.items.num_rows and piece.end is None and not window.above and not loading:
-            return None
-        return self._apply_in_driver(checkpoint, window.between(window.above, piece.end), piece.items, checks)
+            return self._plan_staged(checkpoint, window, piece.survey, checks, attempt.isolated)
+        return self._plan_in_driver(checkpoint, window, piece.items, checks, attempt.isolated)
 
     def _slice(self, window: Window, in_driver: bool, images: bool) -> Slice:
         """The part of the window for the next transaction; `in_driver`: not for executors."""
@@ -237,10 +338,10 @@ class WindowApplier:
 
     # In the driver
 
-    def _apply_in_driver(
-        self, checkpoint: Checkpoint, window: Window, items: pa.Table, checks: Checks
-    ) -> Checkpoint | None:
-        """Reduces and commits `items`, the changes of `window`. None where there is nothing to do."""
+    def _plan_in_driver(
+        self, checkpoint: Checkpoint, window: Window, items: pa.Table, checks: Checks, isolated: Reasons
+    ) -> Plan | None:
+        """Reduces `items`, the changes of `window`."""
         target = window.target
         load_filter = self._load_filter(checkpoint, window.previous)
         whole = window.up_to is None
@@ -250,7 +351,7 @@ class WindowApplier:
             return None
         tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
         overlaps: Overlaps = {}
-        steps = self._isolate(tracker)
+        steps = tracker.isolate(isolated)
         self._expect_contents(oversized(items), tracker)
         steps += self._steps(items, window, tracker, checks, overlaps)
         if whole and isinstance(load_filter, PartFilter):
@@ -260,10 +361,7 @@ class WindowApplier:
         if complete:
             after = replace(after, state=SlaveState.NORMAL)
         after = replace(after, tables=tracker.states)
-        return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
-
-    def _isolate(self, tracker: TableStateTracker) -> list[Step]:
-        return [step for table, reason in self._isolated.items() for step in tracker.isolate(table, reason)]
+        return Plan(checkpoint, after, steps, checks, overlaps, load_filter)
 
     def _expect_contents(self, changes: Sequence[Oversized], tracker: TableStateTracker) -> None:
         """Raises `ChangeTooLarge` for the first of `changes` whose table is applied."""
@@ -395,27 +493,21 @@ class WindowApplier:
         }
         return alike_tables.reduced(plain, keys, self.sessions.images, compares=checks.compares, safe=checks.safe)
 
-    def _commit(self, plan: Plan) -> Checkpoint:
-        done = self.transaction.commit(plan)
-        self.sessions.schema_history.committed()
-        self.written, self.definitions = plan.written.union(plan.emptied), plan.definition_changes
-        return done
-
     # By the executors
 
-    def _apply_staged(self, checkpoint: Checkpoint, window: Window, survey: Survey, checks: Checks) -> Checkpoint:
+    def _plan_staged(
+        self, checkpoint: Checkpoint, window: Window, survey: Survey, checks: Checks, isolated: Reasons
+    ) -> Plan:
+        """Has the executors reduce and stage the changes of `window`."""
         after = checkpoint.after(window, survey.changes)
         tracker = TableStateTracker(checkpoint.tables, self.sessions, None)
         overlaps: Overlaps = {}
-        isolated = self._isolate(tracker)
+        steps = tracker.isolate(isolated)
         self._expect_contents(survey.oversized, tracker)
-        try:
-            steps, rest = self.stage_driver.steps(window, survey, checkpoint.epoch, overlaps, checks, tracker.states)
-            if rest is not None:
-                items = self.sessions.reader.items(rest, images=checks.images)
-                steps += self._steps(items, window, tracker, checks, overlaps)
-            after = replace(after, tables=tracker.states)
-            plan = Plan(checkpoint, after, [*isolated, *steps], checks, overlaps, load_filter=None)
-            return self._commit(plan)
-        finally:
-            self.stage_driver.drop(checkpoint.epoch)
+        staged, rest = self.stage_driver.steps(window, survey, checkpoint.epoch, overlaps, checks, tracker.states)
+        steps += staged
+        if rest is not None:
+            items = self.sessions.reader.items(rest, images=checks.images)
+            steps += self._steps(items, window, tracker, checks, overlaps)
+        after = replace(after, tables=tracker.states)
+        return Plan(checkpoint, after, steps, checks, overlaps, load_filter=None)

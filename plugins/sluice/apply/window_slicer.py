@@ -95,13 +95,13 @@ class WindowSlicer:
         reader = self.sessions.reader
         likely = keys / (self._keys_a_change or window.previous.keys_a_change)
         stages = not in_driver and likely > self._options.stage_above and self._ready()
-        most = LOADING_SLICE if in_driver else self._most(stages)
+        most = self._most(stages, in_driver)
         if likely <= min(SAMPLE, most):
             size = 2 * DRIVER_BYTES if keys <= most else min(GUESSED_BYTES, 2 * DRIVER_BYTES)
             with suppress(TooManyBytes):
                 items = reader.items(window, images=images, max_bytes=size)
                 stages = not in_driver and items.num_rows > self._options.stage_above and self._ready()
-                most = LOADING_SLICE if in_driver else self._most(stages)
+                most = self._most(stages, in_driver)
                 if items.num_rows <= most:
                     return Slice(items)
         survey = reader.survey(window, limit=min(SAMPLE, most), max_bytes=DRIVER_BYTES)
@@ -115,7 +115,7 @@ class WindowSlicer:
                 and reader.survey(window, limit=above).more
             ):
                 stages = self._ready()
-                most = self._most(stages)
+                most = self._most(stages, in_driver)
             if min(keys / keys_a_change, most) * survey.bytes <= DRIVER_BYTES * survey.changes:
                 if keys / keys_a_change <= most:
                     with suppress(TooManyBytes):
@@ -129,7 +129,7 @@ class WindowSlicer:
         if survey.more:
             # However few the changes are, their contents may be too many for this process.
             stages = stages or (not in_driver and self._ready())
-            limit, size = (most, LOADING_BYTES) if in_driver else self._size(stages)
+            limit, size = self._size(stages, in_driver)
             survey = reader.survey(window, limit=limit, max_bytes=size)
             if stages and (survey.changes > most or survey.bytes > DRIVER_BYTES):
                 return Slice(None, survey.last if survey.more else None, survey)
@@ -159,12 +159,16 @@ class WindowSlicer:
         mixed = unordered(items) or unordered(more)
         return Slice(marked(both, unordered=mixed, oversized=[*oversized(items), *oversized(more)]))
 
-    def _most(self, stages: bool) -> int:
+    def _most(self, stages: bool, in_driver: bool) -> int:
         """Changes up to which the driver reads a slice itself."""
+        if in_driver:
+            return LOADING_SLICE * self._growth
         most = self.sessions.pair.most_changes
         return min(self._options.stage_above, most) if stages else most
 
-    def _size(self, stages: bool) -> tuple[int, int]:
+    def _size(self, stages: bool, in_driver: bool) -> tuple[int, int]:
         """The most changes and bytes of contents of a slice."""
+        if in_driver:
+            return self._most(stages, in_driver), LOADING_BYTES * self._growth
         size = BATCH_BYTES if stages else DRIVER_BYTES
         return self.sessions.pair.most_changes * self._growth, size * self._growth
