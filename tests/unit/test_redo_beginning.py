@@ -1,5 +1,6 @@
 """The redo with which a program begins, and the report if its stream would lack something."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -8,7 +9,7 @@ import pytest
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.database.recorder import ReceiverClass
+from sluice.database.recorder import Receiver
 from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import read_folder
 from sluice.redo.keeper import Keeper, MergedStream
@@ -38,7 +39,7 @@ def keeper(root: Path, threads: tuple[str, ...], number: int) -> Keeper:
     thread.spool.mkdir()
     thread.state.mkdir(parents=True)
     options, state = RedoOptions(threads=threads), cast(RedoState, Empty())
-    stream = MergedStream(cast(ReceiverClass, Silent))
+    stream = MergedStream(cast(Callable[..., Receiver], Silent))
     return Keeper(thread, {"database": "T", "scn": 60, "seq": 15}, options, state, 1, stream)
 
 

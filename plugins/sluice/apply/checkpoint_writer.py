@@ -143,7 +143,8 @@ class SlaveCheckpointWriter:
     def taken_over(self, claimed: Checkpoint) -> Checkpoint:
         """Translates the checkpoint to this source and writes it, where the slave's changes came from another one.
 
-        Raises `capture-not-switchable` if the position alone does not say what is applied, and what `Takeover` raises.
+        Raises `capture-not-switchable` if the position alone does not say what is applied, and as
+        `RecordedSource.takeover`.
         """
         place = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
         if place is None:

@@ -13,7 +13,7 @@ from sluice.control.blocks import BlockStore
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.placed import vendor_at
-from sluice.database.registry import source_of, takeover_of
+from sluice.database.registry import has_rows, recorded_source, source_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
@@ -158,8 +158,7 @@ class PairSessions:
 
     def taken_over(self, position: Position) -> Position | None:
         """This source's position for a slave whose `position` another source gave; None where it is this source's."""
-        place = takeover_of(self.pair.master_info.vendor)
-        return place(self.master, position) if place is not None else None
+        return None if has_rows(self.pair.master_info.vendor) else recorded_source().takeover(self.master, position)
 
     def window_end(self, previous: Position) -> Position:
         """The end of the next window. Raises `DataLost`."""

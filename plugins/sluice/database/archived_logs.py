@@ -1,9 +1,6 @@
 """A master's data about its archived redo logs: which copies exist, and which are deleted."""
 
 from dataclasses import dataclass
-from typing import Protocol
-
-from sluice.database.session import Session
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,3 @@ class ArchivedLogs:
     copies: tuple[LogCopy, ...]
     area_used: float = 0.0
     """The used share of the fast recovery area, from 0 to 1; when it is full the master deletes logs by itself."""
-
-
-class ArchivedLogReader(Protocol):
-    """Asks a master."""
-
-    def __call__(self, session: Session) -> ArchivedLogs:
-        """Raises `DatabaseError`."""
-        ...

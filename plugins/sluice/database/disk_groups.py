@@ -2,8 +2,6 @@
 
 from typing import NamedTuple, Protocol
 
-from sluice.model.connection import ConnectionInfo
-
 
 class Extent(NamedTuple):
     """How large a file is."""
@@ -36,9 +34,3 @@ class DiskGroups(Protocol):
     def files(self, disk_group: str) -> list[DiskFile]:
         """All files of a disk group, which is named without its plus sign."""
         ...
-
-
-class DiskGroupsClass(Protocol):
-    """`info`: the storage's own instance, and an administrator of it."""
-
-    def __call__(self, info: ConnectionInfo) -> DiskGroups: ...

@@ -1,16 +1,12 @@
 """Writing the changes of a master where another replication reads them, as its source."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from sluice.database.change_log import ChangeLogClass, LogPlace, RowsBesideLog
-from sluice.database.changes import ChangeQueue
-from sluice.database.session import Session
-from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix, TableName
+from sluice.database.change_log import LogPlace
+from sluice.model.names import TableName
 from sluice.model.position import Moment, Position
 
 
@@ -62,21 +58,6 @@ class MergeOptions:
 DEFAULTS = MergeOptions()
 
 
-class MergerClass(Protocol):
-    """`root`: where the threads' folders are."""
-
-    def __call__(self, root: Path, folder: Path, prefix: Prefix, options: MergeOptions) -> Merger: ...
-
-
-class Takeover(Protocol):
-    """The place in a source that covers what a position of another source covers; None where it is one of its own.
-
-    Raises `other-source`, `Terminal` where the source has no such place, `Transient` where it has none yet.
-    """
-
-    def __call__(self, connection: Session, position: Position) -> Position | None: ...
-
-
 class RedoStream(Protocol):
     """The stream that a master's redo is merged into, for who reads the master's rows beside it."""
 
@@ -120,12 +101,6 @@ class RedoStream(Protocol):
         ...
 
 
-class RedoStreamClass(Protocol):
-    """`folder`: of the stream; those of the threads are beside it."""
-
-    def __call__(self, folder: Path) -> RedoStream: ...
-
-
 class Receiver(Protocol):
     """Receives the output of one redo thread, and puts it on the disk."""
 
@@ -151,13 +126,6 @@ class Receiver(Protocol):
         ...
 
 
-class ReceiverClass(Protocol):
-    """`address`: where the program of the thread listens. `database`: as its configuration names it. `begin`: the SCN
-    from which a thread that never began is read."""
-
-    def __call__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver: ...
-
-
 class LogRecorder(Recorder, Protocol):
     """Records a database's own log."""
 
@@ -169,28 +137,3 @@ class LogRecorder(Recorder, Protocol):
     """Why nothing is recorded just now; empty if something is."""
     kept_seconds: float | None
     """After so long the server deletes a file of its log; None: never, or it is not known."""
-
-
-class LogRecorderClass(Protocol):
-    """`wanted`: which tables of the log are recorded."""
-
-    def __call__(
-        self,
-        info: ConnectionInfo,
-        prefix: Prefix,
-        folder: Path,
-        wanted: Callable[[TableName], bool],
-        change_log: ChangeLogClass,
-    ) -> LogRecorder: ...
-
-
-class LogQueueClass(Protocol):
-    """The changes of a recorded log with the rows of its master. `session`: on the stream's folder."""
-
-    def __call__(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue: ...
-
-
-class RecorderClass(Protocol):
-    """`schema`: where the replication's resources are on the master."""
-
-    def __call__(self, info: ConnectionInfo, prefix: Prefix, schema: str, folder: Path) -> Recorder: ...

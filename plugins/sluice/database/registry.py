@@ -1,15 +1,13 @@
 """Vendors by name. A vendor's package and its driver are imported at their first use."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
-from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
+from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.change_log import ChangeLogClass
-from sluice.database.disk_groups import DiskGroups, DiskGroupsClass
-from sluice.database.recorder import RedoStream, Takeover
+from sluice.database.disk_groups import DiskGroups
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Master, RecordedSource, Source, Target
 from sluice.errors import Terminal
@@ -112,26 +110,16 @@ def recorded_source() -> RecordedSource:
     return source
 
 
-def takeover_of(source: str) -> Takeover | None:
-    """Translates the position of another source into one of `source`; None where that is not possible."""
-    return recorded_source().takeover if source in SOURCES else None
-
-
-def redo_stream(folder: Path) -> RedoStream:
-    """The stream in `folder`, for reading rows of its master."""
-    return recorded_source().redo_stream(folder)
-
-
 def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
     """A master's archived redo logs. Raises `DatabaseError`."""
-    read: ArchivedLogReader = _member(ARCHIVED_LOGS[info.vendor])
+    read: Callable[[Session], ArchivedLogs] = _member(ARCHIVED_LOGS[info.vendor])
     with reach(info, application) as session:
         return read(session)
 
 
 def disk_groups(info: ConnectionInfo) -> DiskGroups:
     """The files in a master's own storage, over the instance that `info` names."""
-    made: DiskGroupsClass = _member(DISK_GROUPS[info.vendor])
+    made: Callable[[ConnectionInfo], DiskGroups] = _member(DISK_GROUPS[info.vendor])
     return made(info)
 
 

@@ -1,11 +1,14 @@
 """The interfaces of a vendor's package: what it does as a source of changes, as a slave, and as a master."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
+from sluice.database.change_log import ChangeLogClass, RowsBesideLog
 from sluice.database.changes import ChangeQueue, ChangeSource, ReaderClass
 from sluice.database.column_types import ColumnTypes
 from sluice.database.control import LoadLocks, OwnTables
@@ -14,15 +17,7 @@ from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import MasterPreflight, Preflight
-from sluice.database.recorder import (
-    LogQueueClass,
-    LogRecorderClass,
-    MergerClass,
-    ReceiverClass,
-    RecorderClass,
-    RedoStreamClass,
-    Takeover,
-)
+from sluice.database.recorder import LogRecorder, MergeOptions, Merger, Receiver, Recorder, RedoStream
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import MasterRows, Rows
 from sluice.database.schema import MasterSchemas, Schemas
@@ -30,7 +25,7 @@ from sluice.database.selection import MasterSelection, RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Connector, Session, Sessions
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 
 
@@ -65,39 +60,43 @@ class Source(Protocol):
 class RecordedSource(Source, Protocol):
     """Recorded changes, with what writes them. Each part is imported at its first use."""
 
-    @property
-    def recorder(self) -> RecorderClass:
-        """Records the changes of a database."""
+    def recorder(self, info: ConnectionInfo, prefix: Prefix, schema: str, folder: Path) -> Recorder:
+        """Records the changes that triggers capture. `schema`: where the replication's resources are on the master."""
         ...
 
-    @property
-    def log_recorder(self) -> LogRecorderClass:
-        """Records the changes of a database from its own log."""
+    def log_recorder(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        folder: Path,
+        wanted: Callable[[TableName], bool],
+        change_log: ChangeLogClass,
+    ) -> LogRecorder:
+        """Records the changes of a database from its own log. `wanted`: which of its tables."""
         ...
 
-    @property
-    def log_queue(self) -> LogQueueClass:
-        """The changes of such a log with the rows of its database."""
+    def log_queue(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue:
+        """The changes of such a log with the rows of its database. `session`: on the stream's folder."""
         ...
 
-    @property
-    def merger(self) -> MergerClass:
-        """Merges the output of redo threads."""
+    def merger(self, root: Path, folder: Path, prefix: Prefix, options: MergeOptions) -> Merger:
+        """Merges the output of redo threads, whose folders are in `root`."""
         ...
 
-    @property
-    def receiver(self) -> ReceiverClass:
-        """Receives the output of one redo thread for that."""
+    def receiver(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver:
+        """Receives the output of one redo thread for that. `address`: where the program of the thread listens.
+        `database`: as its configuration names it. `begin`: the SCN from which a thread that never began is read."""
         ...
 
-    @property
-    def takeover(self) -> Takeover:
-        """Finds the position of a slave that had another source before."""
+    def takeover(self, connection: Session, position: Position) -> Position | None:
+        """The place in this source that covers what a position of another source covers; None for one of its own.
+
+        Raises `other-source`, `Terminal` if the source has no such place, `Transient` if it has none yet.
+        """
         ...
 
-    @property
-    def redo_stream(self) -> RedoStreamClass:
-        """Finds the position at which rows of its master were read."""
+    def redo_stream(self, folder: Path) -> RedoStream:
+        """The stream in `folder`, for reading rows of its master."""
         ...
 
 

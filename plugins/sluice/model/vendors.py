@@ -71,10 +71,10 @@ REDO_VENDOR = "oracle"
 """The vendor whose redo logs are read."""
 
 ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
-"""Queries a master for its archived redo logs: a `sluice.database.archived_logs.ArchivedLogReader`."""
+"""Queries a master for its archived redo logs: gives `sluice.database.archived_logs.ArchivedLogs` of a session."""
 
 DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
-"""Reads redo logs in the master's own storage: a `sluice.database.disk_groups.DiskGroupsClass`."""
+"""Reads redo logs in the master's own storage: gives `sluice.database.disk_groups.DiskGroups` of an address."""
 
 CHANGE_LOGS = {"mysql": "sluice.vendors.mysql.binlog.log:BinaryLog"}
 """Vendors whose servers log their own changes: what reads such a log, a `sluice.database.change_log.ChangeLogClass`."""

@@ -9,11 +9,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.database.recorder import Receiver, ReceiverClass
+from sluice.database.recorder import Receiver
 from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, left_out, missing_logs, program_configuration
 from sluice.redo.beginning import StreamContent, lacks
@@ -45,8 +46,8 @@ def pause(deaths: int) -> float:
 class MergedStream:
     """The stream into which the threads are merged."""
 
-    receiver: ReceiverClass
-    """Receives the output of a thread for the merge."""
+    receiver: Callable[[tuple[str, int], str, Path, int | None], Receiver]
+    """Receives the output of a thread for the merge: see `RecordedSource.receiver`."""
     content: StreamContent | None = None
     """Its contents; None while there is no stream."""
     complete_from: Callable[[], int | None] = lambda: None

@@ -25,7 +25,7 @@ from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.database.registry import recorded_source, redo_stream
+from sluice.database.registry import recorded_source
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Naming, TableName
@@ -174,7 +174,7 @@ class _Leading:
     def _complete_from(self) -> int | None:
         """The first SCN at which rows were read beside the stream; None: none were, or it is unknown at the moment."""
         try:
-            return redo_stream(self.stream).complete_from()
+            return recorded_source().redo_stream(self.stream).complete_from()
         except Transient:
             return None
 
@@ -371,7 +371,7 @@ class _Leading:
 def _content_of(folder: Path) -> StreamContent | None:
     """The contents of the stream; None without a stream. Raises `Terminal`."""
     try:
-        stream = redo_stream(folder)
+        stream = recorded_source().redo_stream(folder)
         return StreamContent(stream.begins(), stream.incarnations())
     except Transient:
         return None

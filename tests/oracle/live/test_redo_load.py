@@ -13,7 +13,7 @@ import pytest
 from sluice import config
 from sluice.coordination import redis_store
 from sluice.database.recorder import MergeOptions
-from sluice.database.registry import master_of, redo_stream
+from sluice.database.registry import master_of, recorded_source
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
@@ -104,7 +104,7 @@ class Loaded(Rig):
 
 def scn_of(rig: Loaded, position: Position | None) -> int:
     """The SCN up to which a slave at `position` has everything; 0 if the slave is not at the end of the stream."""
-    moment = redo_stream(rig.stream).moment(1)
+    moment = recorded_source().redo_stream(rig.stream).moment(1)
     return moment.scn if position == moment.position else 0
 
 
@@ -267,7 +267,7 @@ def test_rows_are_read_when_no_transaction_runs_that_began_before_the_redo(loade
         older.rollback()
         rig.redo.scn = kept["scn"] + 1
         rig.redo.transactions(5)
-        rig.await_that(lambda: redo_stream(rig.stream).moment(1).scn >= kept["scn"])
+        rig.await_that(lambda: recorded_source().redo_stream(rig.stream).moment(1).scn >= kept["scn"])
         assert steps.plan(update, rig.store) == 3
     with rig.merging(), rig.apply():
         rig.load(update)

@@ -13,7 +13,7 @@ import pytest
 
 from sluice import config
 from sluice.database.archived_logs import ArchivedLogs, LogCopy
-from sluice.database.registry import redo_stream
+from sluice.database.registry import recorded_source
 from sluice.model.slave_state import SlaveState
 from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.errors import ChangesLost
@@ -164,7 +164,7 @@ def test_a_transaction_that_is_left_out_is_reported_and_a_loss_where_rows_were_r
     assert kept.exists(), "the next one knows it as well"
     slave = replay(stream, SimpleNamespace(master=None), tables=TABLES)
     # Rows are read once it has ended.
-    redo_stream(stream).keep_complete_from(150)
+    recorded_source().redo_stream(stream).keep_complete_from(150)
     with supervised(made), slave.apply():
         slave.await_that(lambda: slave.slave.execute("SELECT id FROM public.t").fetchall() == [(2,)])
         until(lambda: bool(made.thread(1)) and told() == "")

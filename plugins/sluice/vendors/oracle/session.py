@@ -17,7 +17,7 @@ from typing import Any, LiteralString
 
 from sluice.database.errors import DatabaseError
 from sluice.database.recorder import RedoStream
-from sluice.database.registry import redo_stream
+from sluice.database.registry import recorded_source
 from sluice.database.session import Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.common.session import OwnTransactions, Result
@@ -93,7 +93,7 @@ class OracleSession(OwnTransactions):
     @cached_property
     def redo(self) -> RedoStream | None:
         """The stream of a master's redo, where its changes come from there; else they are in ITEMS."""
-        return redo_stream(Path(self.info.stream)) if self.info.stream else None
+        return recorded_source().redo_stream(Path(self.info.stream)) if self.info.stream else None
 
     @cached_property
     def schema(self) -> str:

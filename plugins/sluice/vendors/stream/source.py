@@ -1,22 +1,15 @@
 """A recorded stream as a source (`sluice.database.vendor.Source`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice import whole_files
 from sluice.database import xml_images
-from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource
+from sluice.database.change_log import ChangeLogClass, RowsBesideLog
+from sluice.database.changes import LARGEST_CHANGE, ChangeQueue, ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
-from sluice.database.recorder import (
-    LogQueueClass,
-    LogRecorderClass,
-    MergerClass,
-    ReceiverClass,
-    RecorderClass,
-    RedoStreamClass,
-    Takeover,
-)
+from sluice.database.recorder import LogRecorder, MergeOptions, Merger, Receiver, Recorder, RedoStream
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.database.vendor import RecordedSource
@@ -196,47 +189,49 @@ class RecordedStream(RecordedSource):
         """Definitions in a stream have the types of the default vendor."""
         return vendor_of(FIRST).types
 
-    @property
-    def recorder(self) -> RecorderClass:
-        from sluice.vendors.stream.recorder import Recorder
+    # What writes streams is imported when it is needed: an apply only reads them.
 
-        return Recorder
+    def recorder(self, info: ConnectionInfo, prefix: Prefix, schema: str, folder: Path) -> Recorder:
+        from sluice.vendors.stream import recorder
 
-    @property
-    def log_recorder(self) -> LogRecorderClass:
-        from sluice.vendors.stream.log_recorder import LogRecorder
+        return recorder.Recorder(info, prefix, schema, folder)
 
-        return LogRecorder
+    def log_recorder(
+        self,
+        info: ConnectionInfo,
+        prefix: Prefix,
+        folder: Path,
+        wanted: Callable[[TableName], bool],
+        change_log: ChangeLogClass,
+    ) -> LogRecorder:
+        from sluice.vendors.stream import log_recorder
 
-    @property
-    def log_queue(self) -> LogQueueClass:
+        return log_recorder.LogRecorder(info, prefix, folder, wanted, change_log)
+
+    def log_queue(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue:
         from sluice.vendors.stream.log_queue import LogQueue
 
-        return LogQueue
+        return LogQueue(session, prefix, schema, rows)
 
-    @property
-    def merger(self) -> MergerClass:
-        from sluice.vendors.stream.redo.merger import Merger
+    def merger(self, root: Path, folder: Path, prefix: Prefix, options: MergeOptions) -> Merger:
+        from sluice.vendors.stream.redo import merger
 
-        return Merger
+        return merger.Merger(root, folder, prefix, options)
 
-    @property
-    def receiver(self) -> ReceiverClass:
-        from sluice.vendors.stream.redo.receiver import Receiver
+    def receiver(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver:
+        from sluice.vendors.stream.redo import receiver
 
-        return Receiver
+        return receiver.Receiver(address, database, folder, begin)
 
-    @property
-    def takeover(self) -> Takeover:
+    def takeover(self, connection: Session, position: Position) -> Position | None:
         from sluice.vendors.stream.redo import takeover
 
-        return takeover.place
+        return takeover.place(connection, position)
 
-    @property
-    def redo_stream(self) -> RedoStreamClass:
-        from sluice.vendors.stream.redo import redo_stream
+    def redo_stream(self, folder: Path) -> RedoStream:
+        from sluice.vendors.stream.redo.redo_stream import Recorded
 
-        return redo_stream.Recorded
+        return Recorded(folder)
 
 
 RECORDED = RecordedStream()
