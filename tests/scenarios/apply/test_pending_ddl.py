@@ -76,8 +76,8 @@ def strikes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     transaction = PairSessions.slave_transaction
 
     @contextmanager
-    def struck(links: PairSessions, *, durable: bool | None = None) -> Iterator[Session]:
-        with transaction(links, durable=durable) as slave:
+    def struck(links: PairSessions, **options: Any) -> Iterator[Session]:
+        with transaction(links, **options) as slave:
             yield slave
             found.strike(committed=False)
         found.strike(committed=True)
