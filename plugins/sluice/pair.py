@@ -10,6 +10,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.transformation import Transformation
+from sluice.model.vendors import VENDORS, VendorEntry
 
 
 class ConnectionNotGiven(Terminal):
@@ -83,6 +84,11 @@ class Pair:
     @property
     def prefix(self) -> Prefix:
         return self.replication.prefix
+
+    @property
+    def slave_vendor(self) -> VendorEntry:
+        """What the slave's vendor is and can do."""
+        return VENDORS[self.slave_info.vendor]
 
     @property
     def most_changes(self) -> int:

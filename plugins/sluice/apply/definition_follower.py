@@ -139,7 +139,7 @@ class DefinitionFollower:
         """Requests a round where the last one could not do everything, because the apply altered tables; and where
         altering takes definitions along that the master keeps, or has (`again`)."""
         with self._changed:
-            if again or self._busy or self._left or not self._vendor.applying.transactional_ddl:
+            if again or self._busy or self._left or not self.pair.slave_vendor.transactional_ddl:
                 self._due = True
                 self._changed.notify_all()
 

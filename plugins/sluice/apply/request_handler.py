@@ -220,7 +220,7 @@ class RequestHandler:
             return
         open_request.spent += time.monotonic() - begun
         self.requests.answer(open_request.id, replace(answer, seconds=open_request.spent), ANSWER_SECONDS)
-        if open_request.slave is not None and not self._shares_snapshots:
+        if open_request.slave is not None and not self.pair.slave_vendor.shared_snapshots:
             self._await_takeover(open_request)
         log.info(
             "%s: %s at %s took %.0f ms of the apply's time",
@@ -229,10 +229,6 @@ class RequestHandler:
             open_request.position.time,
             1000 * open_request.spent,
         )
-
-    @property
-    def _shares_snapshots(self) -> bool:
-        return vendor_at(self.pair).rows.shared_snapshots
 
     def _await_takeover(self, open_request: OpenRequest) -> None:
         """Waits until the requester's sessions on the slave have begun: where snapshots are not shared, they see the

@@ -188,7 +188,7 @@ class TableStateTracker:
         pair = self.sessions.pair
         follows = (
             self.states.state(cut.table) is TableState.INCONSISTENT
-            and vendor_at(pair).applying.transactional_ddl
+            and pair.slave_vendor.transactional_ddl
             and pair.transformation(cut.table) is None
             and cut.table not in pair.placement.taken([cut.table])
         )

@@ -142,7 +142,7 @@ class WindowTransaction:
         self._keep_lease = keep_lease
         self._alone_with = alone_with
         self._rejecting = sessions.pair.slave.on_conflict == "reject"
-        self._transactional_ddl = vendor_at(sessions.pair).applying.transactional_ddl
+        self._transactional_ddl = sessions.pair.slave_vendor.transactional_ddl
         self._limiter = LogLimiter(log)
 
     def prepare(self, plan: Plan) -> None:

@@ -321,7 +321,7 @@ class WindowApplier:
     def _slice(self, window: Window, in_driver: bool, images: bool) -> Slice:
         """The part of the window for the next transaction; `in_driver`: not for executors."""
         piece = self.slicer.next(window, in_driver, images)
-        if vendor_at(self.pair).applying.transactional_ddl:
+        if self.pair.slave_vendor.transactional_ddl:
             return piece
         key = piece.first_definition
         if key is None:

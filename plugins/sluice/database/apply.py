@@ -299,11 +299,6 @@ class Stager(NamesTables, Protocol):
 class ApplyTarget(NamesTables, Protocol):
     """The functions of a slave's vendor, over a session that applies (`Sessions.begin_applying`)."""
 
-    @property
-    def transactional_ddl(self) -> bool:
-        """Whether a rollback undoes DDL, as other statements of the transaction."""
-        ...
-
     def Merger(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS) -> Merger: ...  # noqa: N802
 
     def Stager(self, connection: Session, mask: Mask = NO_PATTERNS) -> Stager: ...  # noqa: N802

@@ -157,11 +157,6 @@ class BlockRead(Protocol):
 class Rows(NamesTables, Protocol):
     """Reads tables, keys and snapshots, over a session on the database."""
 
-    @property
-    def shared_snapshots(self) -> bool:
-        """Whether other sessions can import an exported snapshot. If not, they must begin while nobody writes."""
-        ...
-
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
         """The shape of each of `tables` that exists."""
         ...

@@ -6,22 +6,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VendorEntry:
-    """`member`: the place of its `sluice.database.vendor.Target`, or `Master`, as `module:name`. `port`: the default
-    port of its servers. `slave_only`: it cannot be a master. `fails_over`: a slave can become the master.
-    `redis_checkpoint`: a slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and
-    compare them at less cost than by canonical texts. `databases`: extras of an Airflow connection that name the
-    database in place of its schema. `options`: driver options of this vendor. `fold`: how its SQL reads a name
-    without double quotes."""
+    """What a vendor is and can do."""
 
     member: str
+    """The place of its `sluice.database.vendor.Target`, or `Master`, as `module:name`."""
     port: int
+    """The default port of its servers."""
     slave_only: bool = False
+    """It cannot be a master."""
     fails_over: bool = False
+    """A slave can become the master."""
     redis_checkpoint: bool = False
+    """A slave's checkpoint can be kept in Redis."""
+    transactional_ddl: bool = False
+    """A rollback undoes DDL, like the other statements of a transaction."""
+    shared_snapshots: bool = False
+    """Other sessions can import an exported snapshot. If not, they must begin while nobody writes."""
     own_texts: bool = False
+    """Two servers write values alike, and compare them at less cost than by canonical texts."""
     databases: tuple[str, ...] = ()
+    """Extras of an Airflow connection that name the database in place of its schema."""
     options: tuple[str, ...] = ()
+    """Driver options of this vendor."""
     fold: Callable[[str], str] = str.lower
+    """How its SQL reads a name without double quotes."""
 
 
 VENDORS = {
@@ -30,6 +38,8 @@ VENDORS = {
         5432,
         fails_over=True,
         redis_checkpoint=True,
+        transactional_ddl=True,
+        shared_snapshots=True,
         own_texts=True,
         options=("require_auth",),
     ),

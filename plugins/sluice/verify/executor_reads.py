@@ -20,6 +20,7 @@ from sluice.errors import SluiceError
 from sluice.executor import Executor, ExecutorsFailed, run_with_heartbeat
 from sluice.model.names import TableName
 from sluice.model.requests import Snapshots
+from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 from sluice.verify.compare import compare, rows_about
 from sluice.verify.compare_options import CompareOptions
@@ -56,7 +57,7 @@ def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOp
 
     A sample is drawn by this process, which also reads a transformed table. Raises `CouldNotCompare`.
     """
-    shared = all(side.vendor.rows.shared_snapshots for side in (view.master, view.slave))
+    shared = all(VENDORS[side.info.vendor].shared_snapshots for side in (view.master, view.slave))
     whole = view.pair.transformation(table) is not None and view.seen is None
     actions, executors = options.actions, options.executors
     if executors is None or options.sample or whole or not shared:

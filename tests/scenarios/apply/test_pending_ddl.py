@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.session import Session
 from sluice.errors import Transient
+from sluice.model.vendors import VENDORS
 from tests.rig.rig import Rig
 from tests.scenarios.apply.test_definitions import CASES, KEYED
 
@@ -89,7 +91,7 @@ def strikes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def ddl_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.vendors.postgres.target.apply_target.PostgresApplyTarget.transactional_ddl", False)
+    monkeypatch.setitem(VENDORS, "postgres", replace(VENDORS["postgres"], transactional_ddl=False))
 
 
 def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: int = 20, **options: object) -> Rig:

@@ -14,7 +14,7 @@ from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.logical_type import ColumnType, LogicalType
-from sluice.model.vendors import VENDORS, VendorEntry
+from sluice.model.vendors import VENDORS
 from sluice.vendors.mysql import column_types as mysql
 from sluice.vendors.postgres.vendor import Postgres
 from tests.rig.rig import Rig
@@ -45,7 +45,7 @@ OTHER = Other()
 @pytest.fixture
 def other(pair_of: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rig]:
     """A pair whose slave is of that vendor."""
-    monkeypatch.setitem(VENDORS, "other", VendorEntry(f"{__name__}:OTHER", 5432))
+    monkeypatch.setitem(VENDORS, "other", replace(VENDORS["postgres"], member=f"{__name__}:OTHER"))
 
     def make(tables: str) -> Rig:
         made = pair_of()

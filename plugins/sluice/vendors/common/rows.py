@@ -20,7 +20,6 @@ class PlainRows(Rows, ABC):
     """Of `sluice.database.rows.Rows` what vendors share."""
 
     catalog: Catalog
-    shared_snapshots = False
 
     # What a vendor says otherwise
 

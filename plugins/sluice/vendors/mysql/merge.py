@@ -412,7 +412,6 @@ class MySQLStager(Stager):
 class MySQLApplyTarget(ApplyTarget):
     """A slave as a target of changes."""
 
-    transactional_ddl = False
     Merger = MySQLMerger
     Stager = MySQLStager
     row_stays = RowStays

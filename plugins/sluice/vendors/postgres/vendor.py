@@ -69,7 +69,6 @@ class PostgresRows(MasterRows):
     """Tables, keys and snapshots."""
 
     formats = frozenset(RowFormat)
-    shared_snapshots = True
     stream = RowStream
     shape = staticmethod(catalog.shape)
     shapes = staticmethod(catalog.shapes)

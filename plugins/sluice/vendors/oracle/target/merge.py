@@ -345,7 +345,6 @@ class OracleStager(Stager):
 class OracleApplyTarget(ApplyTarget):
     """A slave as a target of changes."""
 
-    transactional_ddl = False
     Merger = OracleMerger
     Stager = OracleStager
     row_stays = RowStays

@@ -43,7 +43,6 @@ class PostgresStager(Stager):
 class PostgresApplyTarget(ApplyTarget):
     """A slave as a target of changes."""
 
-    transactional_ddl = True
     Merger = PostgresMerger
     Stager = PostgresStager
     drop_stages = staticmethod(stage.drop)
