@@ -31,8 +31,8 @@ def pages() -> list[dict[str, Any]]:
 
 def middlewares() -> list[dict[str, Any]]:
     """Middlewares: one lets the monitor call Airflow's public API, one redirects to the monitor."""
+    from sluice.airflow.pages.application import TrailingSlash
     from sluice.airflow.pages.in_process_api import KeepRoot
-    from sluice.airflow.pages.trailing_slash import TrailingSlash
 
     return [
         {"middleware": KeepRoot, "args": [], "kwargs": {}, "name": "Sluice"},

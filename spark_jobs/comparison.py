@@ -10,7 +10,7 @@ from sluice.errors import SluiceError, Terminal
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify import report
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.report_types import Report
 from sluice.verify.resync import Action, resync
 from spark_jobs.endpoint import Endpoint

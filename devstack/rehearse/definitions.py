@@ -21,7 +21,7 @@ from sluice.database.rows import Estimate
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.vendors.postgres import catalog, estimates
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.resources import PostgresCapture
 
@@ -108,7 +108,7 @@ def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, us
             "ON d.oid = s.setdatabase WHERE s.setdatabase = 0 AND s.setrole <> 0 OR d.datname = current_database()"
         ).fetchall()
         _leave(server, connection, master.database)
-        sizes = estimates.read(connection, catalog.tables(connection))
+        sizes = catalog.estimates(connection, catalog.tables(connection))
     with server.connect(master.database) as made:
         made.execute("DELETE FROM pg_catalog.pg_db_role_setting")
         for role, of_database, texts in settings:

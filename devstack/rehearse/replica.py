@@ -32,7 +32,7 @@ from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.resources import PostgresCapture
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import TableFinding
 from sluice.verify.resync import compare_table
 

@@ -17,7 +17,7 @@ from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import lacks, privileges
 from sluice.vendors.postgres.connection import CANONICAL, PATIENT, connect, ensure_settings, quoted, uri
-from sluice.vendors.postgres.source.arrow_session import ArrowSession
+from sluice.vendors.postgres.source.reader import ArrowSession
 from tests.waiting import awaited
 
 FOREIGN = {"datestyle": "German", "timezone": "Asia/Kolkata", "bytea_output": "escape", "search_path": "public"}

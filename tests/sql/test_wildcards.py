@@ -15,8 +15,7 @@ from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source.resources import PostgresCapture
-from sluice.vendors.postgres.source.wildcards import regular_expression
+from sluice.vendors.postgres.source.resources import PostgresCapture, regular_expression
 from tests.examples import examples
 from tests.sql.master import ORDERS, Master
 

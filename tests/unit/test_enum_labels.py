@@ -1,6 +1,6 @@
 """Which rows of a slave have labels that were renamed on the master."""
 
-from sluice.database.enum_labels import renamed
+from sluice.database.column_types import renamed
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import DomainType, EnumType, TableDefinition

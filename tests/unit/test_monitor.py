@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.charts import lag_curve, rate_curve
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import SlaveRow, master_messages, row
-from sluice.airflow.pages.templates import environment
+from sluice.airflow.pages.templates import environment, lag_curve, rate_curve
 from sluice.config import Endpoint, Replication, SlaveConfig, Survey
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sluice.airflow.pages import feeding
+from sluice.airflow.pages import overview_pages
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images, waiting_images
 from sluice.airflow.pages.known import Gathered
@@ -265,7 +265,7 @@ def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
     turns = (("X_", "y", "x"), ("Y_", "x", "y"))
     circle = [replace(replication(prefix, to), master=Endpoint(of_it)) for prefix, to, of_it in turns]
     behind = Known(slaves={(second.prefix, "far"): known(said(75.0))})
-    found = feeding.roots(Gathered(survey(first, second, *circle), behind, NOW), NOW)
+    found = overview_pages.roots(Gathered(survey(first, second, *circle), behind, NOW), NOW)
     assert [one.prefix for one in found] == ["A_", "X_"], "B_ is below the slave that is its master"
     (below,) = found[0].slaves[0].feeds
     assert (below.prefix, [one.row.slave for one in below.slaves]) == ("B_", ["far"]) and not found[0].slaves[1].feeds

@@ -9,7 +9,7 @@ from sluice.model.table_definition import TableDefinition
 from sluice.vendors.oracle import intervals
 from sluice.vendors.oracle.key_order import locate
 from sluice.vendors.oracle.source import fitness
-from sluice.vendors.oracle.source.column_places import with_places
+from sluice.vendors.oracle.source.reader import with_places
 from sluice.vendors.oracle.source.row_stream import record
 
 TABLE = TableName("SHOP", "T")

@@ -16,7 +16,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.session import SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import uri
-from sluice.vendors.postgres.source.arrow_session import ArrowSession
+from sluice.vendors.postgres.source.reader import ArrowSession
 
 PASSWORD = "correct horse"
 SALT = b"12345678" + b"abcdefghijkl"

@@ -5,10 +5,9 @@ from typing import LiteralString, Protocol, Self
 
 from sluice import sql_files
 from sluice.config import SlaveConfig
-from sluice.database.conditions import in_lists
 from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
-from sluice.database.session import Rows, Session
+from sluice.database.session import Rows, Session, in_lists
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState

@@ -1,12 +1,14 @@
 """The logical types of a vendor's column types, and its column types for logical types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice.database.schema import TypeDefinition
+from sluice.database.schema import TypeDefinition, defined_in
 from sluice.database.session import Session
-from sluice.model.logical_type import ColumnType, LogicalType
+from sluice.model.logical_type import ColumnType, Kind, LogicalType
+from sluice.model.names import split_qualified
+from sluice.model.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,25 @@ class ColumnTypes(Protocol):
     def holds(self, own: str, wanted: str) -> bool:
         """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
         ...
+
+
+# Labels of enums that the master renamed, for slaves on which a label is a text in each row.
+
+
+def renamed(of_master: ColumnTypes, old: TableDefinition, new: TableDefinition) -> dict[str, Mapping[str, str]]:
+    """For each column whose enum has other labels in `new`: the new name of each former label."""
+    former = {number: label for enum in old.enums for number, label in enum.labels}
+    renamed: dict[tuple[str, ...], dict[str, str]] = {
+        (enum.schema, enum.name): {
+            former[number]: label for number, label in enum.labels if former.get(number, label) != label
+        }
+        for enum in new.enums
+    }
+    defined = defined_in(new)
+    columns: dict[str, Mapping[str, str]] = {}
+    for column in new.shape.replicated:
+        logical = of_master.logical(column.type, defined)
+        labels = renamed.get(tuple(split_qualified(logical.name))) if logical.kind is Kind.ENUM else None
+        if labels:
+            columns[column.name] = labels
+    return columns

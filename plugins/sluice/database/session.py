@@ -185,3 +185,16 @@ class Sessions(Connector, Protocol):
     def cut(self, connection: Session) -> None:
         """Ends the connection while another thread waits for the server. May be called in any thread; never raises."""
         ...
+
+
+# Conditions that servers of every vendor take.
+
+MOST_IN_A_LIST = 1_000
+"""No server takes fewer."""
+
+
+def in_lists(expression: str, values: Sequence[str]) -> str:
+    """The condition that `expression` is one of `values`, each a literal or a parameter; there is at least one."""
+    parts = [values[start : start + MOST_IN_A_LIST] for start in range(0, len(values), MOST_IN_A_LIST)]
+    lists = [f"{expression} IN ({', '.join(part)})" for part in parts]
+    return lists[0] if len(lists) == 1 else f"({' OR '.join(lists)})"

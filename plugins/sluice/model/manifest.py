@@ -5,9 +5,12 @@ forged manifest with a right SHA-256 is found by BLOCKS of the slave, which has 
 by encryption.
 """
 
+import csv
 import hashlib
+import io
+import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -281,3 +284,26 @@ def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -
 
 def _file(values: Mapping[str, Any]) -> File:
     return File(str(values["name"]), int(values["size"]), str(values["sha256"]))
+
+
+# The header of rows in CSV.
+
+_QUOTE, _NEWLINE = b'"\n'
+
+
+def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
+    """The column names in the header of CSV, and all pieces of the CSV. Raises `ValueError` without a header."""
+    taken = b""
+    rest = iter(pieces)
+    while True:
+        inside = False
+        for place, byte in enumerate(taken):
+            inside ^= byte == _QUOTE
+            if byte == _NEWLINE and not inside:
+                line = taken[:place].decode()
+                names = next(csv.reader(io.StringIO(line, newline=""), strict=True), [])
+                return names, itertools.chain([taken], rest)
+        piece = next(rest, None)
+        if piece is None:
+            raise ValueError("the rows have no header")
+        taken += piece

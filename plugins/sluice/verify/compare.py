@@ -6,9 +6,9 @@
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import exp, lgamma, log, log1p
 from typing import TypeVar
@@ -25,6 +25,7 @@ from sluice.database.errors import DatabaseError
 from sluice.database.registry import master_of
 from sluice.database.rows import Estimate, RowFormat
 from sluice.database.translation import Translator
+from sluice.executor import Executor
 from sluice.model.logical_type import ORDERED_ALIKE
 from sluice.model.names import TableName
 from sluice.model.position import Window
@@ -53,6 +54,21 @@ from sluice.verify.table_reads import (
     groups_of,
     unequal,
 )
+
+# How a table is compared.
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """`sessions`: how many on each side. `sample`: that many rows drawn at random instead of all; 0 for all."""
+
+    actions: frozenset[str] = frozenset("IUD")
+    """Which changes of the table are replicated: INSERT, UPDATE, DELETE."""
+    sessions: int = 1
+    sample: int = 0
+    executors: Callable[[], Executor] | None = None
+    """Connects to the executors that read large tables."""
+
 
 # The master's rows of a table that the slave gets otherwise, as the slave would hold them.
 #

@@ -22,8 +22,7 @@ from sluice.model.names import TableName
 from sluice.model.requests import Snapshots
 from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
-from sluice.verify.compare import compare, rows_about
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions, compare, rows_about
 from sluice.verify.findings import CouldNotCompare, Row, TableFinding
 from sluice.verify.pinned_sessions import PASSING, PinnedView, places, reading
 from sluice.verify.table_reads import (

@@ -19,7 +19,7 @@ from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 from sluice.verify import offline_compare
 from sluice.verify.apply_client import ask_apply
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.executor_reads import compare_where_it_pays
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position

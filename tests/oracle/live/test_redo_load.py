@@ -30,7 +30,7 @@ from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.redo.errors import OtherIncarnation
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import COMPLETE_FILE
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.errors import raises_code

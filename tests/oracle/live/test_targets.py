@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.oracle.live.rig import OracleRig

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.definition_gaps import MasterDefinitions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table

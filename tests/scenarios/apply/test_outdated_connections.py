@@ -10,7 +10,7 @@ from sluice.coordination.gate import ERROR, Gate
 from sluice.database.errors import LoginRefused
 from sluice.model.names import TableName
 from sluice.pair import ConnectionsOutdated, Pair
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig

@@ -30,7 +30,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.position import StreamPosition
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.resync import Action, TableResult, resync
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads

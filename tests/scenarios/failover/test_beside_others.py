@@ -15,7 +15,7 @@ from sluice.model.failover import Phase
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import digester
 from sluice.vendors.postgres.source.write_guard import Guard
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.resync import compare_table
 from tests.errors import raises_code
 from tests.rig.loaders import Background

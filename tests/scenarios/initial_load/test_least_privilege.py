@@ -19,7 +19,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import MakePair, Rig

@@ -11,7 +11,7 @@ import pytest
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Changes, Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.rig.apply_process import ApplyProcess

@@ -11,7 +11,7 @@ from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.importer import import_in_threads
 from sluice.model.location import S3Access
 from sluice.model.names import TableName
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.scenarios.initial_files.carrying import export, location, moved

@@ -13,7 +13,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.vendors.postgres import catalog
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import Rig

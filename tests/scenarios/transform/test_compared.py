@@ -9,7 +9,7 @@ from pyspark import cloudpickle
 from sluice.coordination import redis_store
 from sluice.executor import ThreadExecutor
 from sluice.model.names import TableName
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict

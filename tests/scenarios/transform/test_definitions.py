@@ -10,7 +10,7 @@ from sluice.model.names import TableName
 from sluice.model.table_state import TableState
 from sluice.preflight import checks
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table
 from tests.errors import raises_code

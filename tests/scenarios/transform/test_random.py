@@ -11,7 +11,7 @@ import pytest
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig

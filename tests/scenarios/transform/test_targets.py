@@ -15,7 +15,7 @@ from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.preflight import checks
 from sluice.vendors.postgres import catalog
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import Rig

@@ -18,7 +18,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres import digester
 from sluice.verify import apply_client, pinned_sessions, resync
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
 

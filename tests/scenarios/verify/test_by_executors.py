@@ -21,7 +21,7 @@ from sluice.executor import Executor, ExecutorsFailed, T, ThreadExecutor
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 from sluice.verify import executor_reads
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
 from spark_jobs.endpoint import Endpoint

@@ -8,7 +8,7 @@ from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict

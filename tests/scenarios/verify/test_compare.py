@@ -9,8 +9,7 @@ from sluice.coordination.lease import Lease
 from sluice.database.digests import Method
 from sluice.model.names import TableName
 from sluice.verify import apply_client
-from sluice.verify.compare import compare
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions, compare
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.pinned_sessions import at_one_position
 from sluice.verify.resync import compare_table

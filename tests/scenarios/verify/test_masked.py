@@ -10,7 +10,7 @@ from sluice.coordination import redis_store
 from sluice.coordination.gate import Gate
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, resync

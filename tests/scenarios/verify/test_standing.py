@@ -7,7 +7,7 @@ import pytest
 from sluice.coordination import redis_store
 from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
-from sluice.verify.compare_options import CompareOptions
+from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig

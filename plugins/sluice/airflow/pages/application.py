@@ -21,9 +21,12 @@ Every address needs the right to read (`access`). Nothing that may block runs on
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse
+from starlette.datastructures import URL
+from starlette.responses import RedirectResponse
 
 from sluice.airflow.pages import (
     action_pages,
@@ -72,3 +75,22 @@ def application(
         return FileResponse(STATIC / name, media_type=kind, headers=headers)
 
     return app
+
+
+# Redirects `/sluice` to `/sluice/`: Airflow would answer that there is no such page.
+
+
+class TrailingSlash:
+    """A middleware of Airflow. `place`: where the pages are, such as `/sluice`."""
+
+    def __init__(self, app: Any, place: str):
+        self.app, self.place = app, place
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) == self.place:
+            # Relative: a proxy may serve Airflow under another path.
+            query = URL(scope=scope).query
+            place = f"{self.place[1:]}/{'?' * bool(query)}{query}"
+            await RedirectResponse(place)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)

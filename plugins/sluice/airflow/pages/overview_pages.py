@@ -1,7 +1,8 @@
 """The pages of all slaves."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -9,16 +10,80 @@ from urllib.parse import urlencode
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from sluice.airflow.pages import as_data, feeding, hidden, metrics
+from sluice.airflow.pages import as_data, hidden, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
 from sluice.airflow.pages.known import MANY, Gathered, Watch
-from sluice.airflow.pages.overview import Choice, overview
+from sluice.airflow.pages.overview import Choice, overview, place_of, rows_of
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
-from sluice.airflow.pages.slave_row import state_of
+from sluice.airflow.pages.slave_row import SlaveRow, state_of
+from sluice.config import Replication
 from sluice.coordination.known_pairs import KnownSlave
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
+
+# Who feeds whom: masters, their slaves, and the slaves of those, which are masters themselves. Pure.
+#
+# A slave of one replication is the master of another one if both use the same connection.
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A slave with what it feeds itself."""
+
+    row: SlaveRow
+    conn_id: str
+    feeds: "tuple[Feeder, ...]"
+
+
+@dataclass(frozen=True)
+class Feeder:
+    """A replication, from its master's place to its slaves."""
+
+    prefix: str
+    place: str
+    """Vendor and connection, or folder."""
+    slaves: tuple[Fed, ...]
+    again: bool = False
+    """Whether it is shown above already, because it feeds itself in a circle."""
+
+
+def roots(gathered: Gathered, now: datetime) -> tuple[Feeder, ...]:
+    """The masters that nobody feeds, with all that they feed; then those that feed each other in a circle."""
+    replications = gathered.survey.replications
+    fed = {place.conn_id for one in replications for place in one.slaves.values()}
+    rows = {str(one.prefix): rows_of(gathered, one, now) for one in replications}
+    first = [one for one in replications if one.master.conn_id not in fed]
+    made = [_feeder(one, replications, rows, ()) for one in first]
+    shown = {prefix for one in made for prefix in _prefixes(one)}
+    for one in replications:
+        if str(one.prefix) not in shown:
+            made.append(_feeder(one, replications, rows, ()))
+            shown |= set(_prefixes(made[-1]))
+    return tuple(made)
+
+
+def _feeder(
+    one: Replication, every: Sequence[Replication], rows: dict[str, list[SlaveRow]], above: tuple[str, ...]
+) -> Feeder:
+    prefix = str(one.prefix)
+    if prefix in above:
+        return Feeder(prefix, place_of(one), (), again=True)
+    slaves = []
+    for row in rows[prefix]:
+        conn_id = one.slaves[row.slave].conn_id
+        masters = [each for each in every if each.master.conn_id == conn_id]
+        feeds = tuple(_feeder(each, every, rows, (*above, prefix)) for each in masters)
+        slaves.append(Fed(row, conn_id, feeds))
+    return Feeder(prefix, place_of(one), tuple(slaves))
+
+
+def _prefixes(one: Feeder) -> Iterator[str]:
+    yield one.prefix
+    for slave in one.slaves:
+        for feeder in slave.feeds:
+            yield from _prefixes(feeder)
+
 
 MANY_POLL_SECONDS = 10
 """How often a page of many slaves refreshes itself."""
@@ -58,10 +123,8 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
         def made() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
-            found = feeding.roots(gathered, gathered.moment(datetime.now(UTC)))
-            return show(
-                request, "feeding.html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS
-            )
+            found = roots(gathered, gathered.moment(datetime.now(UTC)))
+            return show(request, "html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS)
 
         return await in_thread(made)
 

@@ -31,8 +31,7 @@ from sluice.load.worker import (
     SlaveNotReady,
 )
 from sluice.model.blocks import Block
-from sluice.model.csv_header import header
-from sluice.model.manifest import FileBlock, Manifest
+from sluice.model.manifest import FileBlock, Manifest, header
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from sluice.database import enum_labels
+from sluice.database import column_types
 from sluice.database.apply import DefinitionChange, DefinitionNotFollowed
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.errors import DatabaseRefused, StatementFailed
@@ -181,7 +181,7 @@ class Alterer(ABC, Generic[T]):
         old, new = item.former, item.defined
         assert old is not None and new is not None
         place = self.definitions.place(new.table)
-        for column, labels in enum_labels.renamed(self._of_master, old, new).items():
+        for column, labels in column_types.renamed(self._of_master, old, new).items():
             text = self.label(column)
             cases = " ".join(f"WHEN {self.literal(was)} THEN {self.literal(label)}" for was, label in labels.items())
             self.do(

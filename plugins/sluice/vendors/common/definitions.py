@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
 from sluice.database.load import Completed, TouchingForeignKey
-from sluice.database.plain_index import columns_of
-from sluice.database.schema import Constraint, DomainCheck, FreeSequence, Index
+from sluice.database.schema import Constraint, DomainCheck, FreeSequence, Index, columns_of
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.lack import Lack, Severity

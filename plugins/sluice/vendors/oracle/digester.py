@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.database.conditions import in_lists
 from sluice.database.digests import ROWS_A_BLOCK, Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
-from sluice.database.session import Session
+from sluice.database.session import Session, in_lists
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.common import digests as common

@@ -10,11 +10,11 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog
-from sluice.vendors.oracle.lacks import NEVER_RAN, of_account, of_server
 from sluice.vendors.oracle.rows import OracleRows
 from sluice.vendors.oracle.schemas import OracleSchemas
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source import lacks_master
+from sluice.vendors.oracle.source.lacks_master import NEVER_RAN, of_account, of_server
 
 PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",

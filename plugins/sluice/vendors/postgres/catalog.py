@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
@@ -95,3 +96,15 @@ def primary_key(connection: Session, table: TableName) -> tuple[str, list[str]] 
         [quoted(table.schema, table.name)],
     ).fetchone()
     return None if row is None else (row[0], row[1])
+
+
+# How large a PostgreSQL table is, from statistics.
+
+
+def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+    """One entry for each of `tables` that exists. Raises psycopg's errors."""
+    rows = connection.execute(
+        sql_files.render("postgres", "estimates"),
+        pairs(tables),
+    ).fetchall()
+    return {TableName(schema, name): Estimate(count, size) for schema, name, count, size in rows}

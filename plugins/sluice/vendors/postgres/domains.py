@@ -1,14 +1,14 @@
-"""Checks of domains, which a PostgreSQL slave does not follow."""
+"""Comments of tables and columns, and checks of domains, which a PostgreSQL slave does not follow."""
 
 from collections.abc import Sequence
 
 from sluice import sql_files
-from sluice.database.schema import DomainCheck
+from sluice.database.schema import Comment, DomainCheck
 from sluice.database.session import Session
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import literal, quoted
 
 
 def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
@@ -55,3 +55,19 @@ def dropping(schema: str, domain: str, name: str, if_exists: str = "") -> str:
     """The statement that takes it; `name`: empty for NOT NULL. `if_exists`: `IF EXISTS `, if wanted."""
     alter = f"ALTER DOMAIN {quoted(schema, domain)}"
     return f"{alter} DROP CONSTRAINT {if_exists}{quoted(name)}" if name else f"{alter} DROP NOT NULL"
+
+
+# Comments on tables and their columns.
+
+
+def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
+    """Raises psycopg's errors."""
+    rows = connection.execute(sql_files.render("postgres", "table_comments"), catalog.pairs(tables)).fetchall()
+    return [Comment(TableName(schema, name), column, text) for schema, name, column, text in rows]
+
+
+def comment_statement(table: TableName, column: str, text: str | None) -> str:
+    """Gives the table, or its column, this comment; None: it has none any more."""
+    name = quoted(table.schema, table.name)
+    subject = f"COLUMN {name}.{quoted(column)}" if column else f"TABLE {name}"
+    return f"COMMENT ON {subject} IS {'NULL' if text is None else literal(text)}"

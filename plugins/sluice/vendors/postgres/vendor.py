@@ -14,10 +14,8 @@ from sluice.vendors.postgres import (
     accounts,
     catalog,
     column_types,
-    comments,
     connection,
     domains,
-    estimates,
     failover,
     fetch_rows,
     key_order,
@@ -73,7 +71,7 @@ class PostgresRows(MasterRows):
     shape = staticmethod(catalog.shape)
     shapes = staticmethod(catalog.shapes)
     tables = staticmethod(catalog.tables)
-    estimates = staticmethod(estimates.read)
+    estimates = staticmethod(catalog.estimates)
     key_order = staticmethod(key_order.key_order)
     begin_snapshot = staticmethod(snapshot.begin)
     export_snapshot = staticmethod(snapshot.export)
@@ -97,7 +95,7 @@ class PostgresSchemas(MasterSchemas):
     constraints = staticmethod(constraints.constraints)
     free_sequences = staticmethod(sequences.free)
     sequences = staticmethod(sequences.read)
-    comments = staticmethod(comments.read)
+    comments = staticmethod(domains.comments)
     views = staticmethod(views.read)
     domain_checks = staticmethod(domains.checks)
     domain_checks_lacking = staticmethod(domains.lacking)

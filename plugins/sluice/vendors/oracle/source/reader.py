@@ -7,7 +7,7 @@ call.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,10 +23,40 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.content import is_partial
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Window
+from sluice.model.table_definition import TableDefinition
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of, trans_key_of
 from sluice.vendors.oracle.session import OracleSession, Value, native
-from sluice.vendors.oracle.source.column_places import with_places
 from sluice.vendors.oracle.source.unread_columns import UnreadChange, completed
+
+# Matches columns of a definition with those of the definition before it.
+#
+# Oracle numbers columns again when one is dropped, so a number does not identify a column, as `Column.position` has
+# to.
+
+
+def with_places(now: TableDefinition, before: TableDefinition) -> TableDefinition:
+    """`now` with the column numbers of `before`.
+
+    A column with the same name is the same one. If there are as many columns as before, a column with a new name
+    counts as the missing one of its place, which was renamed. All others are new.
+    """
+    former, present = before.shape.columns, now.shape.columns
+    names = {column.name for column in present}
+    places = {column.name: column.position for column in former}
+    gone = {column.position for column in former if column.name not in names}
+    renamed = len(former) == len(present)
+    last = max([column.position for column in former], default=0)
+    columns = []
+    for column in present:
+        place = places.get(column.name)
+        if place is None and renamed and column.position in gone:
+            place = column.position
+        if place is None:
+            last += 1
+            place = last
+        columns.append(replace(column, position=place))
+    return replace(now, shape=replace(now.shape, columns=tuple(columns)))
+
 
 BY_ROWID = "1R"
 """VERSION of a change whose GUID is a ROWID, because its table has no key."""

@@ -24,7 +24,7 @@ from sluice.model.purging import Backlog
 from sluice.model.server_identity import Origin, master_replaced
 from sluice.model.shape import TableShape
 from sluice.vendors.common.queue_notes import QueueNotes, parsed
-from sluice.vendors.postgres import catalog, estimates, foreign_keys, key_order
+from sluice.vendors.postgres import catalog, foreign_keys, key_order
 from sluice.vendors.postgres.connection import PostgresSession, literal, native, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import snapshot
@@ -189,7 +189,7 @@ class PostgresQueue(Bound, QueueNotes):
 
     def row_counts(self, tables: Sequence[TableName]) -> dict[TableName, Rows]:
         """How many rows each of `tables` has, counted up to `COUNTED`, otherwise estimated. Raises psycopg's errors."""
-        sizes = estimates.read(self.session, tables)
+        sizes = catalog.estimates(self.session, tables)
         counts = {}
         for table in tables:
             name = quoted(table.schema, table.name)

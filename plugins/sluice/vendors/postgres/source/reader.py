@@ -10,16 +10,19 @@ A reader keeps its connections; only one thread may use it. After a `Transient` 
 
 import json
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import adbc_driver_manager
+import adbc_driver_postgresql
 import numpy as np
 import numpy.typing as npt
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
+from adbc_driver_manager._reader import AdbcRecordBatchReader
 
 from sluice import sql_files
 from sluice.database.changes import LARGEST_CHANGE, Cut, Oversized, Share, Survey, TooManyBytes
@@ -30,8 +33,45 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.position import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
-from sluice.vendors.postgres.source.arrow_session import ArrowSession
 from sluice.vendors.postgres.source.window_condition import Condition
+
+# A session over ADBC whose answers are Arrow.
+#
+# The driver's own DBAPI is left out: it imports pyarrow.dataset and with it pandas, 28 MB that each apply would hold.
+
+
+class ArrowSession:
+    """One connection, in autocommit mode. What goes wrong is an `adbc_driver_manager.Error`."""
+
+    def __init__(self, uri: str):
+        self._database = adbc_driver_postgresql.connect(uri)
+        try:
+            self._connection = adbc_driver_manager.AdbcConnection(self._database)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def run(self, text: str) -> None:
+        """A statement without rows."""
+        with adbc_driver_manager.AdbcStatement(self._connection) as statement:
+            statement.set_sql_query(text)
+            statement.execute_update()
+
+    @contextmanager
+    def rows(self, text: str) -> Iterator[pa.RecordBatchReader]:
+        """Its rows, batch by batch, inside the block. Leaving it early ends the statement on the server."""
+        with adbc_driver_manager.AdbcStatement(self._connection) as statement:
+            statement.set_sql_query(text)
+            handle, _ = statement.execute_query()
+            # It raises the driver's errors with their SQLSTATE.
+            with closing(AdbcRecordBatchReader._import_from_c(handle.address)) as reader:
+                yield reader
+
+    def close(self) -> None:
+        with suppress(adbc_driver_manager.ProgrammingError):  # closed already
+            self._connection.close()
+        self._database.close()
+
 
 _ENDLESS = 2**62
 STREAMS, STREAMED = 2, 2_000_000

@@ -26,6 +26,7 @@ from sluice import sql_files
 from sluice.database.apply import DefinitionChange, DefinitionNotFollowed
 from sluice.database.column_types import ColumnTypes
 from sluice.database.errors import DatabaseRefused, StatementFailed
+from sluice.database.following import defined
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
@@ -40,9 +41,10 @@ from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, hash_key, row_of, type_of
 from sluice.vendors.postgres.key_order import value_text
-from sluice.vendors.postgres.target import column_clause, enums, new_types, tables, tied_keys
+from sluice.vendors.postgres.target import constraints, enums, new_types, tables
 from sluice.vendors.postgres.target.alter_plan import (
     altered,
+    column_clause,
     default_clause,
     defaults,
     emptied_clauses,
@@ -149,7 +151,7 @@ class Alterer:
 
     def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
         """See `sluice.database.apply.Alterer`."""
-        return tied_keys.retyped(self.connection, item)
+        return retyped(self.connection, item)
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Makes new types and adds new labels of the items, because a transaction that adds a label may not use it.
@@ -273,7 +275,7 @@ class Alterer:
         if self._shape(table) is not None:
             return
         version = native(self.connection).info.server_version
-        lines = [column_clause.clause(column, version) for column in shape.columns]
+        lines = [column_clause(column, version) for column in shape.columns]
         if shape.key:
             lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in shape.key)})")
         if self.connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(table.schema)]).fetchone() == (True,):
@@ -399,7 +401,7 @@ class Alterer:
             previous = before.get(column.position)
             own = (present.get(previous.name) if previous else None) or present.get(column.name)
             if own is None:
-                statement = f"ALTER TABLE {name} ADD COLUMN {column_clause.clause(column, version)}"
+                statement = f"ALTER TABLE {name} ADD COLUMN {column_clause(column, version)}"
                 self._examine_columns(new, [column], statement)
             elif previous is not None:
                 clauses = altered(previous, column, own, version)
@@ -500,3 +502,30 @@ class Alterer:
 
 def _enums(definition: TableDefinition | None) -> tuple[EnumType, ...]:
     return () if definition is None else definition.enums
+
+
+# The foreign keys of a PostgreSQL slave that are in the way where columns get another type.
+#
+# The master may have dropped a key, changed both of its sides one after the other, and made it again under the same
+# name.
+
+
+def retyped(connection: Session, item: DefinitionChange) -> list[Defined]:
+    """The foreign keys from or to columns that `item` gives another type."""
+    if item.action is not Action.ALTER or item.former is None or item.defined is None:
+        return []
+    table, before = item.former.table, {column.position: column for column in item.former.shape.columns}
+    changed = {
+        before[column.position].name
+        for column in item.defined.shape.columns
+        if column.position in before and before[column.position].type != column.type
+    }
+    if not changed:
+        return []
+    children = sorted({key.child for key in tables.foreign_keys(connection, [table])})
+    return [
+        defined(key)
+        for key in constraints.constraints(connection, children)
+        if (key.table == table and changed.intersection(key.columns or ()) and key.kind == "f")
+        or (key.parent == table and changed.intersection(key.parent_columns or ()))
+    ]

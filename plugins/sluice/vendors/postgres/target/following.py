@@ -18,7 +18,7 @@ from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
-from sluice.vendors.postgres import comments, domains, sequences, session_locks, views
+from sluice.vendors.postgres import domains, sequences, session_locks, views
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
@@ -33,7 +33,7 @@ def present(connection: Session, tables: Sequence[TableName]) -> list[Described 
         *(index for index in constraints.indexes(connection, tables) if not index.primary),
         *constraints.constraints(connection, tables),
         *domains.checks(connection, tables),
-        *comments.read(connection, tables),
+        *domains.comments(connection, tables),
     ]
 
 
@@ -106,14 +106,14 @@ def statement(wanted: Described) -> str:
     if isinstance(wanted, FreeSequence):
         return "; ".join(sequences.free_statements(wanted))
     assert isinstance(wanted, Comment)
-    return comments.statement(wanted.table, wanted.column, wanted.text)
+    return domains.comment_statement(wanted.table, wanted.column, wanted.text)
 
 
 def drop_statement(connection: Session, defined: Defined) -> str:
     """See `Following`."""
     table, name = quoted(defined.table.schema, defined.table.name), quoted(defined.name)
     if defined.kind is DefinedKind.COMMENTS:
-        return comments.statement(defined.table, defined.name, None)
+        return domains.comment_statement(defined.table, defined.name, None)
     if defined.kind is DefinedKind.DOMAINS:
         return domains.dropping(defined.table.schema, defined.table.name, defined.name, "IF EXISTS ")
     if defined.kind is DefinedKind.VIEWS:

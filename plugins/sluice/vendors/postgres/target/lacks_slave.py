@@ -14,7 +14,7 @@ from sluice.model.lack import ADMINISTRATOR, Lack, Severity
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import catalog, estimates, own_schema, privileges, sequences, session_settings, types
+from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_settings, types
 from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
@@ -48,7 +48,7 @@ def wanted(master: Session, replication: Replication, covers: Callable[[TableNam
         types.needed(master, chosen),
         types.collations(master, chosen),
         privileges.account(master).encoding,
-        sum(each.bytes for each in estimates.read(master, chosen).values()),
+        sum(each.bytes for each in catalog.estimates(master, chosen).values()),
         types.index_extensions(master, chosen),
         _large_objects(master, chosen),
     )

@@ -25,7 +25,8 @@ from sluice.vendors.postgres import catalog, sequences
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
-from sluice.vendors.postgres.target import column_clause, constraints
+from sluice.vendors.postgres.target import constraints
+from sluice.vendors.postgres.target.alter_plan import column_clause
 from sluice.vendors.postgres.types import create_schema
 
 log = logging.getLogger("sluice.load")
@@ -79,7 +80,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
         sequences.create(connection, sequence)
     identities = {sequence.column: sequence for sequence in definition.sequences if sequence.identity}
     lines = [
-        column_clause.clause(
+        column_clause(
             replace(column, default=definition.generated.get(column.name)),
             native(connection).info.server_version,
             identity=sequences.options(identities[column.name]) if column.name in identities else "",
