@@ -129,6 +129,18 @@ def test_changes_since_the_last_comparison_are_queued_before_capture_is_renewed(
     ]  # fmt: skip
 
 
+def test_a_renamed_table_stays_captured_under_its_new_name(role_master: Master) -> None:
+    """For an account that may create no event triggers, and a person who triggers reconcile_tables right after it."""
+    master = role_master
+    master.sql("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    master.register("t")
+    after = master.last_key()
+    master.sql("ALTER TABLE t RENAME TO u", "INSERT INTO u VALUES (1, 'v')")
+    assert master.reconcile(wanted("u")).steps == ()
+    items = [(item.table.name, item.action) for item in master.items(after, ddl=True)]
+    assert items.count(("t", "ALTER")) == 1 and {action for _, action in items} == {"ALTER", "INSERT"}
+
+
 def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> None:
     # As after a restore that made the tables anew: same names, other tables.
     two.sql("SET event_triggers = off", "DROP TABLE a", "CREATE TABLE a (id int PRIMARY KEY)", "RESET event_triggers")

@@ -9,6 +9,15 @@
 DELETE FROM ${schema}.${prefix}definitions
 WHERE slave = %(slave)s AND kind = %(kind)s AND "schema" = %(table_schema)s AND tablename = %(table)s AND name = %(name)s
 
+-- name: definitions_forget_table
+-- Deletes the records of a table that is gone, whose name another one gets.
+-- Called by: the apply.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, table.
+-- Privileges: DELETE on DEFINITIONS.
+DELETE FROM ${schema}.${prefix}definitions
+WHERE slave = %(slave)s AND "schema" = %(table_schema)s AND tablename = %(table)s
+
 -- name: definitions_put
 -- Records that the slave has a definition of the master, or that it is being created.
 -- Called by: the apply, after definitions_forget.
@@ -25,3 +34,12 @@ VALUES (%(slave)s, %(kind)s, %(table_schema)s, %(table)s, %(name)s, %(definition
 -- Result: kind, schema, table, name, definition, whether it is being created.
 -- Privileges: SELECT on DEFINITIONS.
 SELECT kind, "schema", tablename, name, definition, making FROM ${schema}.${prefix}definitions WHERE slave = %(slave)s
+
+-- name: definitions_rename_table
+-- Gives the records of a table its new name.
+-- Called by: the apply, after definitions_forget_table.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, table, new_schema, new_table.
+-- Privileges: UPDATE on DEFINITIONS.
+UPDATE ${schema}.${prefix}definitions SET "schema" = %(new_schema)s, tablename = %(new_table)s
+WHERE slave = %(slave)s AND "schema" = %(table_schema)s AND tablename = %(table)s

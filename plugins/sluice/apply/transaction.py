@@ -351,9 +351,11 @@ class WindowTransaction:
             self._note_columns(change)
 
     def _note_columns(self, change: CutItem) -> None:
-        """Notes which columns the slave's table has now: the item may come once more."""
+        """Notes name and columns that the slave's table has now: the item may come once more."""
         store = DefinitionStore.of(self.pair, self.sessions.slave)
         store.forget_columns(change.table)
+        if change.defined is not None and change.defined.table != change.table and change.action is not Action.DROP:
+            store.rename_table(change.table, change.defined.table)
         if change.followed is not None and change.action is not Action.DROP:
             store.put_columns(change.followed, followed=True)
 

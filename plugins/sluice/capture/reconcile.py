@@ -56,7 +56,8 @@ class ReconcileReport:
 
 
 def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
-    """Compares, and changes nothing.
+    """Compares TABLES with the configuration, and changes neither. Only tables that were renamed get their new name in
+    TABLES, since otherwise they would be one that is gone and another one that is new.
 
     Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` where the resources are missing or
     not of this release.
@@ -64,13 +65,18 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     wanted = list(configured)
     connection.expect_idle()
     vendor = master_of(connection.vendor)
+    registry = vendor.capture(connection, prefix, schema).registry
     with connection.transaction():
         vendor.capture(connection, prefix, schema).require()
-        registry = vendor.capture(connection, prefix, schema).registry
         unfit = registry.examine(entry.table for entry in wanted)
         if unfit:
             raise TablesUnfit(prefix, unfit)
         steps = plan(wanted, registry.read())
+    if {Add, Remove} <= set(map(type, steps)):
+        vendor.queue(connection, prefix, schema).check_definitions()
+        with connection.transaction():
+            steps = plan(wanted, registry.read())
+    with connection.transaction():
         shapes = vendor.rows.shapes(connection, (entry.table for entry in wanted))
     notices = tuple(
         f"{shape.table} has no primary key and no unique NOT NULL index: it is replicated as a multiset of rows, "

@@ -77,6 +77,14 @@ class DefinitionStore(SlaveStore):
         """Notes that the slave has the table no more."""
         self._execute("definitions_forget", **_columns_of(table))
 
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        """Notes that the slave's table has another name. Does nothing when called once more."""
+        tables = {(schema, name) for kind, schema, name, *_ in self._execute("definitions_read") if kind != _COLUMNS}
+        if (old.schema, old.name) in tables:
+            self._execute("definitions_forget_table", table_schema=new.schema, table=new.name)
+            names = {"new_schema": new.schema, "new_table": new.name}
+            self._execute("definitions_rename_table", table_schema=old.schema, table=old.name, **names)
+
     def forget(self, defined: Defined) -> None:
         """Notes that the slave has it no more."""
         self._execute("definitions_forget", **_place(defined))

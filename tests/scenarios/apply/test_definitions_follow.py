@@ -158,6 +158,45 @@ def test_each_kind_follows_alone(rig: Callable[..., Rig], kind: str, event_trigg
     follow(pair, [kind])
 
 
+@pytest.mark.releases
+@pytest.mark.parametrize("event_triggers", [True, False])
+def test_what_a_table_has_is_followed_under_its_new_name(rig: Callable[..., Rig], event_triggers: bool) -> None:
+    """Two tables change names by a third one, as a migration swaps them; then one is renamed, as Rails does it."""
+    pair = rig("CREATE TABLE public.a (id int PRIMARY KEY, n int); CREATE TABLE public.b (id int PRIMARY KEY, v text)")
+    if not event_triggers:
+        for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():
+            pair.master.execute(f"DROP EVENT TRIGGER {quoted(name)}".encode())
+
+    def indexes(session: Any) -> list[Any]:
+        query = "SELECT tablename::text, indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'"
+        found = session.execute(f"{query} AND tablename !~ '^demo_' AND indexname !~ '_pkey' ORDER BY 1, 2".encode())
+        return list(found.fetchall())
+
+    def follows(*statements: str) -> None:
+        with pair.master.transaction():
+            for statement in statements:
+                pair.master.execute(statement.encode())
+        pair.master.execute(f"SELECT {pair.schema}.demo_check_structure()".encode())
+        pair.await_current()
+        pair.await_that(lambda: indexes(pair.slave) == indexes(pair.master))
+
+    with pair.apply() as running:
+        await_followed(pair, running)
+        follows("CREATE INDEX of_a ON public.a (n)", "CREATE UNIQUE INDEX of_b ON public.b (v)")
+        follows(
+            "ALTER TABLE public.a RENAME TO c", "ALTER TABLE public.b RENAME TO a", "ALTER TABLE public.c RENAME TO b",
+            "ALTER INDEX public.of_a RENAME TO of_a_that_is_b",
+        )  # fmt: skip
+        follows(
+            "ALTER TABLE public.a RENAME TO made", "ALTER INDEX public.of_b RENAME TO of_made",
+            "ALTER TABLE public.made RENAME COLUMN v TO w", "DROP INDEX public.of_a_that_is_b",
+        )  # fmt: skip
+        pair.master.execute("INSERT INTO public.made VALUES (1, 'w'); INSERT INTO public.b VALUES (1, 2)")
+        pair.await_current()
+    assert pair.differences() == {}
+    assert [name for _, name, _ in indexes(pair.slave)] == ["of_made"]
+
+
 class Killed(BaseException):
     """The process is killed."""
 

@@ -235,23 +235,25 @@ class PostgresQueue(Bound, QueueNotes):
         """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
 
         Also tells of tables whose rows may change without a trigger that sees it. Returns those that have changed. One
-        transaction for each table, on a connection in autocommit, so that no table is locked while another one is
-        waited for. A table that is locked, or that its owner keeps from being compared, is left out. Raises
-        `ResourcesOutdated`, psycopg's errors.
+        transaction for each table, so that no table is locked while another one is waited for. A table that is locked,
+        or that its owner keeps from being compared, is left out. Raises `ResourcesOutdated`, psycopg's errors.
         """
         changed, alone, notes, unseen = (
             self.name(name) for name in ("structure_changed", "check_alone", "forget_notes", "tell_unseen")
         )
         try:
-            self.session.execute(f"SELECT {notes}(), {unseen}()".encode())
+            with self.session.transaction():
+                self.session.execute(f"SELECT {notes}(), {unseen}()".encode())
         except UndefinedFunction:
             # After an upgrade of Sluice it says what to run.
             PostgresCapture(self.session, self.prefix, self.schema).require()
             raise
-        tables = self.session.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
+        with self.session.transaction():
+            tables = self.session.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
         found = []
         for table in tables:
-            row = self.session.execute(f"SELECT {alone}(%s, %s)".encode(), table).fetchone()
+            with self.session.transaction():
+                row = self.session.execute(f"SELECT {alone}(%s, %s)".encode(), table).fetchone()
             if row is not None and row[0]:
                 found.append(TableName(*table))
         return found
