@@ -8,13 +8,20 @@ from dataclasses import replace
 import pytest
 
 from devstack.mariadb import program
+from sluice.database import csv_rows
 from sluice.database.change_log import Rows
+from sluice.database.rows import RowFormat
+from sluice.model.names import TableName
+from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog import columns
 from sluice.vendors.mysql.binlog.charsets import UNICODE
 from sluice.vendors.mysql.binlog.log import BinaryLog
 from sluice.vendors.mysql.column_types import ColumnTexts
+from sluice.vendors.mysql.connection import connect
+from sluice.vendors.mysql.master.rows import LoggedRows
 from tests.scenarios.binlog.master import Master
 
+ROWS = LoggedRows()
 COLUMNS = {
     "ti": ("tinyint", ["-128", "127", "NULL"]),
     "tu": ("tinyint unsigned", ["0", "255", "NULL"]),
@@ -109,6 +116,22 @@ def test_every_type_comes_as_the_server_shows_it(master: Master) -> None:
         expected = [column.shown(text) for (text,) in master.run(f"SELECT CAST({shown} AS CHAR) FROM t ORDER BY id")]
         assert [row[name] for row in got] == expected, name
     assert not {"g", "s"} & got[0].keys(), "each database computes generated columns itself"
+
+
+def test_rows_that_are_read_have_the_texts_of_the_log(master: Master) -> None:
+    master.run("CREATE TABLE f (id int primary key, f float)")
+    floats = ["0.1", "-3.4028234e38", "16777216", "1.17549e-38", "0.333333343", "0", "NULL"]
+    values = ", ".join(f"({number}, {value})" for number, value in enumerate(floats))
+    logged = {part.table.table.name: part for part in read(master, f"INSERT INTO f VALUES {values}")}
+    every = read(master, *made(master, COLUMNS))
+    with connect(master.info, application="test") as session:
+        for table, expected in (("f", logged["f"].rows), ("t", [row for part in every for row in part.rows])):
+            shape = catalog.shape(session, TableName("public", table))
+            assert shape is not None
+            query = ROWS.key_order(session, shape).select(shape.replicated, None, None, canonical=True)
+            stream = ROWS.stream(session, query, RowFormat.CSV)
+            lines = csv_rows.tables(stream, [column.name for column in shape.replicated])
+            assert [row for part in lines for row in part.to_pylist()] == expected
 
 
 def test_log_and_catalogue_describe_a_table_alike(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:

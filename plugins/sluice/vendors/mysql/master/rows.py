@@ -1,13 +1,17 @@
 """Rows of a master as the recorder has them: types and texts are those of the recorded stream."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 
 from sluice import sql_files
+from sluice.database.column_types import LogicalColumn
 from sluice.database.digests import ComparedTable, TableDigest
+from sluice.database.registry import vendor_of
 from sluice.database.rows import BlockRead, MasterRows, RowFormat, SnapshotGone
+from sluice.database.schema import TypeDefinition
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.key_ranges import located
@@ -16,18 +20,17 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
+from sluice.model.vendors import FIRST
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog import columns as logged
 from sluice.vendors.mysql.binlog import values
-from sluice.vendors.mysql.column_types import TEXTS, ColumnTexts, MySQLTypes
+from sluice.vendors.mysql.column_types import TEXTS, ColumnTexts, MySQLTypes, float_digits
 from sluice.vendors.mysql.connection import MySQLSession, native
 from sluice.vendors.mysql.rows import MySQLDigest, MySQLDigester, MySQLKeyOrder, MySQLRows
 
-_ORDERED = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime", "timestamp", "varbinary"}
-)
-"""Types whose values this server orders as their texts tell, whatever the collation: an apply finds a key's block by
-its text alone."""
+_ORDERED_ALIKE = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
+_ORDERED = _ORDERED_ALIKE | {Kind.BINARY}
+"""Kinds whose values this server orders as their texts tell: an apply finds a key's block by its text alone."""
 PIECE_BYTES, PIECE_ROWS = 1 << 20, 2_000
 
 
@@ -63,17 +66,41 @@ class LoggedTexts(ColumnTexts):
         return super().shown(text)
 
     def canonical(self, alias: str, kind: Kind) -> str:
+        if kind is Kind.FLOAT and self.base == "float":
+            return float_digits(_shortest(f"{alias}.{self.quoted}"))
+        if kind is Kind.ADDRESS:
+            return f"CONCAT({self.text(alias)}, '/{32 if self.base == 'inet4' else 128}')"
         if kind is Kind.CHAR:
             return f"TRIM(TRAILING ' ' FROM {self.text(alias)})"
         return super().canonical(alias, kind)
 
 
-class LoggedTypes(MySQLTypes):
-    """The types of a stream that is recorded from this server's log."""
+def _shortest(value: str) -> str:
+    """The text of a FLOAT with the fewest digits that name it, six at least, as `values.single` writes it."""
+    double = f"CAST({value} AS DOUBLE)"
+    cases = []
+    for digits in (6, 7, 8, 9):
+        rounded = f"ROUND({double}, {digits - 1} - FLOOR(LOG10(ABS({double}))))"
+        cases.append(f"WHEN CAST({rounded} AS FLOAT) = {value} THEN CAST({rounded} AS CHAR)")
+    return f"CASE WHEN {value} = 0 THEN '0' {' '.join(cases)} ELSE CAST({double} AS CHAR) END"
 
-    def logical(self, type_name: str, defined: Sequence[object] = ()) -> LogicalType:
-        del defined
+
+_OF_STREAM = re.compile(r"(integer|numeric|character|real|double precision|bytea|interval|inet)\b|.* time zone$")
+"""Types of a stream that this server writes in other words; all others it writes alike."""
+
+
+class LoggedTypes(MySQLTypes):
+    """The types of a stream that is recorded from this server's log, by their own names and by those of the columns."""
+
+    def logical(self, type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
+        if _OF_STREAM.match(type_name):
+            return vendor_of(FIRST).types.logical(type_name, defined)
         return logged.logical(type_name)
+
+    def in_stream(self, connection: Session, columns: Sequence[Column]) -> list[str]:
+        """The types in the stream of a table's columns."""
+        wanted = [LogicalColumn(column.name, self.logical(column.type), column.key > 0) for column in columns]
+        return [made.type for made in vendor_of(FIRST).types.made_of(connection, wanted)]
 
 
 TYPES = LoggedTypes()
@@ -97,7 +124,15 @@ class LoggedKeyOrder(MySQLKeyOrder):
     @property
     def divisible(self) -> bool:
         """Whether the table can be read in blocks: else it is one."""
-        return all(column.base in _ORDERED for column in self.columns)
+        return self._kinds <= _ORDERED
+
+    @property
+    def same_everywhere(self) -> bool:
+        return self._kinds <= _ORDERED_ALIKE
+
+    @property
+    def _kinds(self) -> set[Kind]:
+        return {TYPES.logical(column.type).kind for column in self.shape.key}
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         return super().next_bound(connection, lo, hi, rows) if self.divisible else None

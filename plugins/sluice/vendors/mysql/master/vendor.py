@@ -1,6 +1,8 @@
 """MariaDB as a master whose binary log is recorded: its rows, as loads and comparisons read them."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Never
 
 from sluice.configuration.model import Replication
@@ -9,6 +11,7 @@ from sluice.database.preflight import MasterPreflight, Wanted
 from sluice.database.registry import recorded_source
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import KeyOrder
+from sluice.database.schema import TableDefinition
 from sluice.database.selection import MasterSelection
 from sluice.database.session import Session
 from sluice.database.vendor import Master
@@ -40,11 +43,31 @@ def _not_offered(what: str, remedy: str) -> NotOffered:
 
 
 class LoggedSchemas(MySQLDefinitions, PlainMasterSchemas):
-    """Definitions of a master's tables."""
+    """Definitions of a master's tables, with the types and positions of columns that they have in the stream."""
+
+    def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
+        session, made = native(connection), super().tables(connection, tables)
+        known: dict[TableName, TableShape] = {}
+        if session.info.stream:
+            queue = MASTER.queue(session, Prefix("X_"), "")
+            known = queue.definitions(tables, queue.take(), 0)
+        return [replace(each, shape=_in_stream(session, each.shape, known.get(each.table))) for each in made]
 
     def name_on_slaves(self, table: TableName, name: str) -> str:
         """An index is named within its table here, on other servers within a schema."""
         return f"{table.name}_{'pkey' if name == catalog.PRIMARY else name}"
+
+
+def _in_stream(session: Session, shape: TableShape, known: TableShape | None) -> TableShape:
+    """The table as the stream describes it, or will, once it is altered there as it was here."""
+    places = {column.name: column.position for column in known.columns} if known is not None else {}
+    free = itertools.count(max(places.values(), default=0) + 1)
+    types = TYPES.in_stream(session, shape.columns)
+    columns = [
+        replace(column, type=type_, position=places[column.name] if column.name in places else next(free))
+        for column, type_ in zip(shape.columns, types, strict=True)
+    ]
+    return replace(shape, columns=tuple(sorted(columns, key=lambda column: column.position)))
 
 
 class LoggedPreflight(MySQLPreflight, MasterPreflight):
