@@ -15,7 +15,7 @@ from benchmarks.side import Side
 from devstack.process import await_true
 from sluice import config
 from sluice.capture import reconcile, resources
-from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.configuration.model import DEFAULT_SCHEMA, Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord, QueryStop
 from sluice.coordination.gate import ADMIN, Gate
@@ -49,7 +49,7 @@ initial: {parallel: CORES}
 """
 
 
-def configure(folder: Path, rule: str = "{}", vendor: str = "postgres", **options: Any) -> config.Replication:
+def configure(folder: Path, rule: str = "{}", vendor: str = "postgres", **options: Any) -> Replication:
     """The configuration of every bench, from a file as always; `options` of `apply` are added.
 
     `rule`: what is said of all tables, as YAML. `vendor`: the slave's.
@@ -63,7 +63,7 @@ def configure(folder: Path, rule: str = "{}", vendor: str = "postgres", **option
     return config.load(str(PREFIX))
 
 
-def capture(master: PostgresSession, replication: config.Replication) -> None:
+def capture(master: PostgresSession, replication: Replication) -> None:
     """DbResources, event triggers with them, and the triggers of every table in `public`."""
     resources.install(master, PREFIX, DEFAULT_SCHEMA)
     reconcile.reconcile(master, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(master)))

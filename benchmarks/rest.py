@@ -21,7 +21,7 @@ from benchmarks.servers import DATABASES, Servers, connect
 from devstack.demo.memory import proportional
 from devstack.process import await_true
 from sluice import config
-from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.configuration.model import DEFAULT_SCHEMA, Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import ApplyQuery
 from sluice.coordination.records import Status
@@ -100,7 +100,7 @@ def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[None]:
         yield
 
 
-def _configured(folder: Path, names: list[str]) -> config.Replication:
+def _configured(folder: Path, names: list[str]) -> Replication:
     place = folder / "replications"
     place.mkdir(exist_ok=True)
     slaves = "".join(f"  {name}: {{conn_id: {name}}}\n" for name in names)

@@ -5,7 +5,7 @@ It defines no DAG. Files without mistakes work all the same.
 
 # Airflow looks only into files that name both airflow and dag.
 from sluice.airflow.forms import survey
-from sluice.config import ConfigError
+from sluice.configuration.mistakes import ConfigError
 
 _, mistakes = survey()
 if mistakes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sluice.airflow.purging import Purge
 from sluice.airflow.task_context import TaskContext
-from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.coordination import redis_store
 from sluice.model.connection import ConnectionInfo
 

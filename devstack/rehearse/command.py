@@ -27,7 +27,7 @@ from devstack.rehearse.writers import accepted, statements_of
 from devstack.stack import Stack
 from sluice import config
 from sluice.cli.connections import Connections
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.counted import counted
 from sluice.database.rows import Estimate
 from sluice.errors import SluiceError, Terminal

@@ -20,48 +20,11 @@ from pathlib import Path
 from sluice.configuration import sources
 from sluice.configuration.build import build, prefix_of
 from sluice.configuration.mistakes import ConfigError, Mistake, in_order
-from sluice.configuration.model import Endpoint, Replication, SlaveConfig, UnknownSlave
+from sluice.configuration.model import Replication
 from sluice.configuration.nodes import Node, suggestion
-from sluice.configuration.options import (
-    ApplyOptions,
-    HousekeepingOptions,
-    InitialOptions,
-    NotifierConfig,
-    ThrottleOptions,
-    VerifyOptions,
-)
-from sluice.configuration.resolve import ResolvedTable, tables_missing
-from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, prefix_meant
 from sluice.paths import base
-
-__all__ = [
-    "ALL_ACTIONS",
-    "ApplyOptions",
-    "ConfigError",
-    "Endpoint",
-    "HousekeepingOptions",
-    "InitialOptions",
-    "Mistake",
-    "NotifierConfig",
-    "Replication",
-    "ResolvedTable",
-    "SlaveConfig",
-    "Survey",
-    "TablePattern",
-    "TableRule",
-    "ThrottleOptions",
-    "UnknownPrefix",
-    "UnknownSlave",
-    "VerifyOptions",
-    "checked",
-    "folders",
-    "load",
-    "load_all",
-    "survey",
-    "tables_missing",
-]
 
 
 class UnknownPrefix(Terminal):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sluice.config import Replication, SlaveConfig
+from sluice.configuration.model import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo

@@ -12,7 +12,7 @@ from sluice.airflow import steps_broadcast
 from sluice.airflow.steps_broadcast import StatementMissing, collect, queue
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import resources
-from sluice.config import UnknownSlave
+from sluice.configuration.model import UnknownSlave
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.operate.broadcast import NotOffered

@@ -14,7 +14,7 @@ import pytest
 from sluice.airflow import notify, state_paths
 from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_people
 from sluice.airflow.task_context import TaskContext
-from sluice.config import NotifierConfig
+from sluice.configuration.options import NotifierConfig
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.records import Status

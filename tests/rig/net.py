@@ -16,7 +16,7 @@ import redis
 
 from sluice import config
 from sluice.capture import reconcile, resources
-from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.load.load_job import LoadJob

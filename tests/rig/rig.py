@@ -22,7 +22,7 @@ import yaml
 
 from sluice import config
 from sluice.capture import resources
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store

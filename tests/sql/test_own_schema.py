@@ -13,7 +13,7 @@ from sluice import config
 from sluice.capture import resources as installing
 from sluice.capture.reconcile import reconcile
 from sluice.capture.uninstall import uninstall
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.own_tables import ThrottleStore
 from sluice.control.rejects import RejectStore

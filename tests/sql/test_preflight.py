@@ -15,7 +15,7 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice import config, sql_files
 from sluice.capture import reconcile, resources
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity, errors, script
 from sluice.preflight import checks

@@ -8,7 +8,9 @@ import pytest
 
 from devstack.demo.start import SOURCE
 from sluice import config
-from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
+from sluice.configuration.options import ApplyOptions, InitialOptions, ThrottleOptions
+from sluice.configuration.rule import TablePattern
 from sluice.configuration.section import sections
 from sluice.model.names import Prefix
 
@@ -272,7 +274,7 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     (folder / "a.yaml").write_text(yaml)
     (folder / "b.properties").write_text("\n".join([properties, *own_keys]))
     demo, test = config.load_all()
-    for name in sections(config.Replication):
+    for name in sections(Replication):
         default = type(getattr(demo, name))()
         assert getattr(demo, name) == default, f"{name}: the page shows the defaults"
     assert len(demo.tables) == 5

@@ -7,7 +7,7 @@ import pytest
 
 from sluice import config
 from sluice.apply.definition_follower import beside_tables
-from sluice.config import ConfigError
+from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.options import DdlOptions, Policy, ReplicateOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import DefinedKind

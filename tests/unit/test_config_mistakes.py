@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import config
-from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.config import UnknownPrefix
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import UnknownSlave
 from sluice.errors import Terminal
 
 GOOD = """\

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.config import ConfigError
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.database.registry import NoDatabase, reach
 from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
@@ -20,7 +21,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
 
 
-def load(folder: Path, master: str, more: str = "") -> config.Replication:
+def load(folder: Path, master: str, more: str = "") -> Replication:
     text = f"prefix: REC_\nmaster: {{{master}}}\nslaves: {{dr1: {{conn_id: s}}}}\ntables: {{public.*: {{}}}}\n{more}"
     (folder / "REC.yaml").write_text(text)
     return config.load("REC_")

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import sql_files
-from sluice.config import Endpoint, Replication, ResolvedTable, TablePattern, TableRule
-from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
+from sluice.configuration.model import Endpoint, Replication
+from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES, ResolvedTable
+from sluice.configuration.rule import TablePattern, TableRule
 from sluice.model.names import InvalidName, Prefix, TableName
 from tests.errors import raises_code
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.config import Replication
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.model.names import TableName
 from sluice.model.transformation import Computed, Constant, Excluded, Renamed
 
@@ -78,13 +79,13 @@ def test_a_slaves_line_takes_the_place_of_that_for_all(folder: Path) -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_what_to_write(folder: Path, line: str, told: str) -> None:
-    with pytest.raises(config.ConfigError) as raised:
+    with pytest.raises(ConfigError) as raised:
         read(folder, f"public.people: {line}")
     assert "DEMO.yaml:6" in str(raised.value) and told in str(raised.value)
 
 
 def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> None:
-    with pytest.raises(config.ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
+    with pytest.raises(ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
         slaves = "dr1: {conn_id: s}\n  dr2: {conn_id: t, tables: {public.people: {where: id < 9}}}"
         read(folder, "public.people: {}", slaves, f"capture: stream, location: {folder}")
     for vendor in ("mysql", "oracle"):
@@ -110,6 +111,6 @@ def test_a_rule_for_conflicts_and_rows_that_are_left_out_exclude_each_other(
     if refused is None:
         read(folder, line, slave)
         return
-    with pytest.raises(config.ConfigError) as raised:
+    with pytest.raises(ConfigError) as raised:
         read(folder, line, slave)
     assert f"slaves.dr1: has conflict_rules for {refused}, and where or exit for the same" in str(raised.value)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.config import NotifierConfig, VerifyOptions
+from sluice.configuration.options import NotifierConfig, VerifyOptions
 
 YAML = """\
 prefix: DEMO_

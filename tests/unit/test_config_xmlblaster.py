@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.config import ConfigError, Endpoint, SlaveConfig, ThrottleOptions
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Endpoint, SlaveConfig
+from sluice.configuration.options import ThrottleOptions
 from sluice.configuration.watched import WatchedFile
 from sluice.failover import reversal
 from sluice.model.names import Prefix, TableName

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from devstack import cli
-from sluice.config import Endpoint, Replication, SlaveConfig, TableRule
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.configuration.options import DdlOptions, ThrottleOptions, VerifyOptions
 from sluice.configuration.redo import RedoOptions
+from sluice.configuration.rule import TableRule
 from sluice.configuration.section import Options
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState

@@ -16,7 +16,8 @@ from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import SlaveRow, master_messages, row
 from sluice.airflow.pages.templates import environment, lag_curve, rate_curve
-from sluice.config import Endpoint, Replication, SlaveConfig, Survey
+from sluice.config import Survey
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave

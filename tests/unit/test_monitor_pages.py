@@ -21,7 +21,8 @@ from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.apply.waiting_changes import Waiting, WaitingChange
-from sluice.config import Endpoint, NotifierConfig, SlaveConfig
+from sluice.configuration.model import Endpoint, SlaveConfig
+from sluice.configuration.options import NotifierConfig
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply.window_runs import CutItem
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.placement import Placement
 from sluice.database import placed
 from sluice.database.apply import DefinitionChange, DisplacedRow

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import config
-from sluice.config import Replication
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.configuration.placement import Placement
 from sluice.model.mask import Mask
 from sluice.model.names import NameOfSlave, TableName
@@ -99,14 +100,14 @@ def test_a_table_whose_place_another_one_has_is_reported(folder: Path) -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_what_to_write(folder: Path, lines: list[str], told: str) -> None:
-    with pytest.raises(config.ConfigError) as raised:
+    with pytest.raises(ConfigError) as raised:
         read(folder, *lines)
     assert told in str(raised.value) and str(raised.value).count("\n") == 1
 
 
 def test_collisions_of_two_lines_of_one_slave_are_reported(folder: Path) -> None:
     own = "conn_id: s, tables: {public.b: {target: {name: x}}}"
-    with pytest.raises(config.ConfigError, match=r":6: tables.public.a.target: leads to public.x, where public.b"):
+    with pytest.raises(ConfigError, match=r":6: tables.public.a.target: leads to public.x, where public.b"):
         read(folder, "public.a: {target: {name: x}}", "public.*: {}", slave=own)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sluice import config
-from sluice.config import ConfigError
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.configuration.redo import RedoOptions
 from sluice.redo import checkpoints, program, program_configuration
 from sluice.redo.checkpoints import Values
@@ -159,7 +160,7 @@ tables: {"app.*": {}}
 """
 
 
-def load(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> config.Replication:
+def load(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Replication:
     (folder / "ORA.yaml").write_text(text)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(folder))
     return config.load("ORA_")

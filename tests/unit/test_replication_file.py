@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from sluice import config
+from sluice.configuration.model import Replication
 from sluice.operate.replication_file import put, taken_out, with_slaves, without_slave, written
 from tests.errors import raises_code
 
 ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t', '"a\u2028b".t']
 
 
-def read(tmp_path: Path, text: str) -> config.Replication:
+def read(tmp_path: Path, text: str) -> Replication:
     (tmp_path / "SHOP.yaml").write_text(text, encoding="utf-8")
     found = config.survey(tmp_path)
     assert not found.mistakes

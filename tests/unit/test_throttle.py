@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.config import ThrottleOptions
+from sluice.configuration.options import ThrottleOptions
 from sluice.load.loader import within_rate
 from sluice.load.throttle_rules import Readings, StandbyLag, exceeded, load_message, throttle_state
 from sluice.model.throttle_state import ThrottleState

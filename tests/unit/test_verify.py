@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.config import VerifyOptions
+from sluice.configuration.options import VerifyOptions
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.verify.compare import upper_bound

@@ -6,7 +6,7 @@ import pytest
 
 from sluice import config
 from sluice.capture.wildcards import lines
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from redis import Redis
 from sluice.airflow import connections, jobs
 from sluice.airflow.job import Job, JobState, Kind, Owner, Result, new_id
 from sluice.airflow.job_output import last_lines
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import LONG_SECONDS, ApplyQuery, QueryRecord, QueryState, QueryStop
 from sluice.errors import SluiceError, Terminal, Transient

@@ -22,7 +22,7 @@ from sluice.airflow.process_identity import ProcessIdentity
 from sluice.airflow.query_trigger import QueryTrigger, StandbyTrigger
 from sluice.airflow.runs import is_known
 from sluice.airflow.task_context import TaskContext
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import QueryState
 from sluice.coordination.lease import Holder, holder, key
@@ -73,7 +73,7 @@ class ApplyOperator(SparkJobOperator):
             "To stop the apply, mark that run as failed."
         )
 
-    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
+    def before_launch(self, replication: Replication, context: Context, first: bool) -> None:
         holder = foreign_holder(replication, self.slave)
         if holder is not None:
             # After the first launch the holder may be our own job, silent for a while.
@@ -124,7 +124,7 @@ class ApplyOperator(SparkJobOperator):
 
     def _by_query(
         self,
-        replication: config.Replication,
+        replication: Replication,
         digest: str,
         context: Context,
         attempt: int,
@@ -149,7 +149,7 @@ class ApplyOperator(SparkJobOperator):
         self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.place)
         return job, ""
 
-    def _leave_to_another_airflow(self, replication: config.Replication, state: QueryState, owner: Owner) -> None:
+    def _leave_to_another_airflow(self, replication: Replication, state: QueryState, owner: Owner) -> None:
         """Stands by if another Airflow with the same Redis watches the apply of this pair."""
         if state.record is None or not state.watched_by:
             return
@@ -157,7 +157,7 @@ class ApplyOperator(SparkJobOperator):
         if not watching.same_task(owner) and not is_known(watching):
             self._stand_by(replication, f"another Airflow: its {watching}, watched from {state.watched_by}")
 
-    def _stand_by(self, replication: config.Replication, by: str) -> NoReturn:
+    def _stand_by(self, replication: Replication, by: str) -> NoReturn:
         """Waits in the triggerer until nobody else applies."""
         prefix, slave = str(replication.prefix), self.subject(replication)
         self.log.warning("%s → %s is being applied by %s. This run stands by, and takes over.", prefix, slave, by)

@@ -13,7 +13,7 @@ from sluice.airflow.multi_slave import has_several_slaves
 from sluice.airflow.state_trigger import StateTrigger
 from sluice.airflow.step import FOR_EVER
 from sluice.airflow.task_context import checkpoint_of
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.errors import Terminal
 from sluice.model.slave_state import SlaveState
 

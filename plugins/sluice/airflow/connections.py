@@ -7,7 +7,7 @@ from dataclasses import replace
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.database.registry import UnknownVendor, names
 from sluice.errors import Terminal, Transient

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from sluice.airflow.task_context import TaskContext
-from sluice.config import ResolvedTable
+from sluice.configuration.resolve import ResolvedTable
 from sluice.coordination.records import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.errors import SluiceError

@@ -16,7 +16,8 @@ from airflow.sdk import DAG, Param
 
 from sluice import config
 from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
-from sluice.config import ConfigError, Mistake, Replication
+from sluice.configuration.mistakes import ConfigError, Mistake
+from sluice.configuration.model import Replication
 
 TAGS = ["sluice"]
 FIRST, BY_A_PERSON, SCHEDULED, LAST = 1000, 100, 10, 1

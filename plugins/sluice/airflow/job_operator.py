@@ -23,6 +23,7 @@ from sluice.airflow.runs import is_active
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER
 from sluice.airflow.task_context import TaskContext, update_id
+from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.redo_state import CAPTURE
 from sluice.counted import counted
@@ -137,11 +138,11 @@ class SparkJobOperator(BaseOperator):
 
     # -- differences between kinds of jobs
 
-    def subject(self, replication: config.Replication) -> str:
+    def subject(self, replication: Replication) -> str:
         """The job's slave. Raises `UnknownSlave`."""
         return replication.slave(self.slave).name
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
+    def payload(self, replication: Replication, context: Context) -> dict[str, object]:
         """The job's standard input, passwords included."""
         return {
             "prefix": str(replication.prefix),
@@ -155,7 +156,7 @@ class SparkJobOperator(BaseOperator):
         """Called if another live run watches the pair's job; raises."""
         raise NotImplementedError
 
-    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
+    def before_launch(self, replication: Replication, context: Context, first: bool) -> None:
         """Checks preconditions of a launch; `first`: of this task. May raise."""
 
     def compare_definitions(self, context: Context) -> None:
@@ -177,7 +178,7 @@ class SparkJobOperator(BaseOperator):
                 job = self._launched(replication, context, owner, attempt)
         self._watch(context, job)
 
-    def _launched(self, replication: config.Replication, context: Context, owner: Owner, attempt: int) -> Job:
+    def _launched(self, replication: Replication, context: Context, owner: Owner, attempt: int) -> Job:
         prefix, slave = str(replication.prefix), self.subject(replication)
         job = jobs.launch(self.kind, prefix, slave, owner, self.payload(replication, context), attempt)
         self.log.info(
@@ -241,7 +242,7 @@ class SparkJobOperator(BaseOperator):
                 "Killed %s that the lost job %s left behind.", counted(left, "process", "processes"), last.id
             )
 
-    def _connections(self, replication: config.Replication) -> Mapping[str, ConnectionInfo]:
+    def _connections(self, replication: Replication) -> Mapping[str, ConnectionInfo]:
         return connections.all_of(replication, self.slave)
 
 
@@ -254,12 +255,12 @@ class CaptureRedoOperator(SparkJobOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(slave=CAPTURE, **kwargs)
 
-    def subject(self, replication: config.Replication) -> str:
+    def subject(self, replication: Replication) -> str:
         """A constant: the job serves all slaves. Raises `NotRedo`."""
         Supervisor(replication, redis_store.connect(connections.redis_url()))
         return CAPTURE
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
+    def payload(self, replication: Replication, context: Context) -> dict[str, object]:
         """Without Spark; of databases only the master, for its own log or its list of archived logs."""
         of_log = replication.master.conn_id if replication.master.capture == BINLOG else None
         conn_id, vendor = replication.redo.conn_id if replication.redo else of_log, replication.master.database
@@ -297,7 +298,7 @@ class LoadOperator(SparkJobOperator):
         self._others: list[str] = []
         """Further slaves that the same read serves."""
 
-    def _connections(self, replication: config.Replication) -> Mapping[str, ConnectionInfo]:
+    def _connections(self, replication: Replication) -> Mapping[str, ConnectionInfo]:
         return connections.all_of(replication, self.slave, *self._others)
 
     def execute(self, context: Context) -> Any:
@@ -321,7 +322,7 @@ class LoadOperator(SparkJobOperator):
             code="already-loading",
         )
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
+    def payload(self, replication: Replication, context: Context) -> dict[str, object]:
         """With the id of the update, and the folder of a transfer by files."""
         values = {**super().payload(replication, context), "update_id": update_id(context), "others": self._others}
         values["choice"] = Selection.from_dict(context["params"]).to_dict()
@@ -329,7 +330,7 @@ class LoadOperator(SparkJobOperator):
             values["files"] = transfer_form.payload(replication, self.step, self.folder(replication, context))
         return values
 
-    def folder(self, replication: config.Replication, context: Context) -> Location:
+    def folder(self, replication: Replication, context: Context) -> Location:
         """The folder of the blocks."""
         return transfer_form.written(context)
 
@@ -351,7 +352,7 @@ class ImportOperator(LoadOperator):
                 return "imported by hand"
         return super().execute(context)
 
-    def folder(self, replication: config.Replication, context: Context) -> Location:
+    def folder(self, replication: Replication, context: Context) -> Location:
         """The folder at the slave's location."""
         return transfer_form.arrived(replication, self.slave, context)
 

@@ -18,7 +18,8 @@ from sluice.airflow.notices import Notice
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext
-from sluice.config import NotifierConfig, SlaveConfig
+from sluice.configuration.model import SlaveConfig
+from sluice.configuration.options import NotifierConfig
 from sluice.control.rejects import RejectStore
 from sluice.coordination import known_pairs, lease
 from sluice.coordination.gate import Gate

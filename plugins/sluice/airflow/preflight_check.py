@@ -11,7 +11,7 @@ from typing import Any
 from sluice.airflow import applies, connections, forms
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.task_context import TaskContext
-from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease
 from sluice.counted import counted, duration

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sluice.airflow.task_context import TaskContext
-from sluice.config import SlaveConfig
+from sluice.configuration.model import SlaveConfig
 from sluice.configuration.options import ItemsLimit
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.records import ItemsFindings, ItemsState

@@ -20,7 +20,7 @@ from sluice.airflow.deferral_guard import wait_until
 from sluice.airflow.job import Kind, Owner
 from sluice.airflow.job_trigger import POLL_SECONDS, JobTrigger, Output
 from sluice.airflow.restart_policy import LEASE_SLACK, Verdict, Watched, asks_spark, judge, why_gone
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState
 from sluice.coordination.redis_store import StoreUnreachable

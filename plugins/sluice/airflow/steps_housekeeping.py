@@ -30,7 +30,8 @@ from sluice.airflow.purging import Purge
 from sluice.airflow.runs import is_active, is_known
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
-from sluice.config import SlaveConfig, VerifyOptions
+from sluice.configuration.model import SlaveConfig
+from sluice.configuration.options import VerifyOptions
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.own_tables import LoadOwner

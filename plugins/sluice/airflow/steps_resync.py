@@ -24,6 +24,7 @@ from sluice.airflow.report_link import reporting
 from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
+from sluice.configuration.model import Replication
 from sluice.configuration.options import VerifyOptions
 from sluice.coordination.records import Events
 from sluice.coordination.verification_log import LastComparison, VerificationLog
@@ -213,7 +214,7 @@ def approval() -> object:
     )
 
 
-def _chosen(prefix: str | None) -> list[config.Replication]:
+def _chosen(prefix: str | None) -> list[Replication]:
     if prefix:
         return [config.load(prefix)]
     replications, mistakes = forms.survey()
@@ -245,7 +246,7 @@ def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
 
 
 def _entries(
-    replication: config.Replication,
+    replication: Replication,
     slave: str,
     wanted: Sequence[str],
     context: Context,

@@ -14,7 +14,9 @@ from sluice.airflow.runs import is_active
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
-from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.config import UnknownPrefix
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import UnknownSlave
 from sluice.coordination.records import LoadStarted, UsedLocations
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient

@@ -10,7 +10,7 @@ from redis import Redis
 
 from sluice import config
 from sluice.airflow import connections
-from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.database.registry import master_of, reach

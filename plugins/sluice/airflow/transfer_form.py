@@ -4,7 +4,7 @@ from airflow.sdk import Context
 
 from sluice.airflow import connections
 from sluice.airflow.task_context import TaskContext
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.errors import Terminal
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.transfer_folder import TransferFolder

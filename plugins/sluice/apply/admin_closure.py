@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import redis
 
-from sluice.config import SlaveConfig
+from sluice.configuration.model import SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.database.registry import vendor_of

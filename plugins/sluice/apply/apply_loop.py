@@ -28,7 +28,7 @@ from sluice.apply.request_handler import RequestHandler, SlaveAnswers
 from sluice.apply.status_report import StatusReport, SummaryLog
 from sluice.apply.waits import GateWatch, Outages, Pace
 from sluice.apply.window_applier import WindowApplier
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease, LeaseHeld

@@ -6,7 +6,7 @@ All others join by `reconcile_tables`, which first checks what could stop a slav
 
 import logging
 
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.rule import TableRule
 from sluice.database.capture import Line
 from sluice.database.registry import master_of

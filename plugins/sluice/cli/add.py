@@ -13,7 +13,7 @@ from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
 from sluice.cli.where import Where
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.rule import TablePattern
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase

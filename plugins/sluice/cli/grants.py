@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from sluice.cli.sides import Side, elsewhere, session
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.database.errors import Contended
 from sluice.database.session import Session
 from sluice.model.lack import MASTER, Lack, mending, slave_side

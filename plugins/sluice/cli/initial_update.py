@@ -11,7 +11,7 @@ from sluice.cli import airflow, status
 from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
 from sluice.cli.console import Console
 from sluice.cli.where import Where
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.errors import SluiceError, Terminal
 from sluice.model.joining import run_of
 from sluice.model.names import Prefix

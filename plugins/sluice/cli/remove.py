@@ -18,7 +18,8 @@ from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
 from sluice.cli.where import Where
-from sluice.config import Replication
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.records import forget
@@ -122,7 +123,7 @@ def _configured(name: str, folder: Path) -> Replication:
     known = {one.prefix.name: one for one in survey.replications}
     prefix = prefix_meant(name, {*known, *survey.broken})
     if prefix in survey.broken:
-        raise config.ConfigError(survey.broken[prefix])
+        raise ConfigError(survey.broken[prefix])
     if prefix not in known:
         raise Terminal(f"No replication {prefix} is configured in {folder}.", code="unknown-replication")
     return known[prefix]

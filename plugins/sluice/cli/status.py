@@ -14,7 +14,8 @@ from pathlib import Path
 
 from sluice import config
 from sluice.cli import verified, watched
-from sluice.config import Replication, Survey
+from sluice.config import Survey
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store

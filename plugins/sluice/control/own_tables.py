@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString, Protocol, Self
 
 from sluice import sql_files
-from sluice.config import SlaveConfig
+from sluice.configuration.model import SlaveConfig
 from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session, in_lists

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from sluice import whole_files
-from sluice.config import Endpoint, Replication
+from sluice.configuration.model import Endpoint, Replication
 from sluice.configuration.rule import TablePattern
 from sluice.model.names import TableName
 

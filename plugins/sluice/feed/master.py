@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.database.changes import ChangeQueue, ChangeReader
 from sluice.database.column_types import LogicalColumn
 from sluice.database.registry import master_of

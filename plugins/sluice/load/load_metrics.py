@@ -4,7 +4,7 @@ import logging
 import time
 from datetime import datetime
 
-from sluice.config import ThrottleOptions
+from sluice.configuration.options import ThrottleOptions
 from sluice.coordination import redis_store
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.errors import DatabaseError

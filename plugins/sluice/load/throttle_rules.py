@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sluice.config import ThrottleOptions
+from sluice.configuration.options import ThrottleOptions
 from sluice.model.throttle_state import ThrottleState
 
 Reading = float | str | None

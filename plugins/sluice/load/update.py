@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from sluice.config import InitialOptions, SlaveConfig
+from sluice.configuration.model import SlaveConfig
+from sluice.configuration.options import InitialOptions
 from sluice.configuration.placement import Placement
 from sluice.database.changes import ChangeQueue
 from sluice.database.registry import master_of, vendor_of

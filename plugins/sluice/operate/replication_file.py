@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sluice import config, whole_files
-from sluice.config import Replication
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
@@ -55,7 +56,7 @@ def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
         return None
     survey = config.survey(folder)
     if prefix.name in survey.broken:
-        raise config.ConfigError(survey.broken[prefix.name])
+        raise ConfigError(survey.broken[prefix.name])
     for one in survey.replications:
         if one.prefix == prefix and one.source.name != file.name:
             raise Terminal(

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import uuid4
 
-from sluice.config import Replication, SlaveConfig
+from sluice.configuration.model import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.database.errors import LockNotAvailable
 from sluice.database.load import LoadTarget

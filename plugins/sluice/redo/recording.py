@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination.lease import Lease
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus

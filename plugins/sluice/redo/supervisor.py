@@ -19,7 +19,7 @@ from pathlib import Path
 import redis
 
 import sluice
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable

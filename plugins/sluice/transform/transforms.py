@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sluice.config import Replication, SlaveConfig
+from sluice.configuration.model import Replication, SlaveConfig
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session

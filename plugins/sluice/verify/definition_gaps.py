@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.own_tables import LoadOwner
 from sluice.database.placed import vendor_at

@@ -18,7 +18,7 @@ from sluice import config
 from sluice.airflow import steps_failover
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile, resources
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
 from sluice.load import steps as initial

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from sluice import config
+from sluice.configuration.options import ThrottleOptions
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.load import load_metrics, throttle
 from sluice.load.load_metrics import require_measurable
@@ -141,7 +142,7 @@ def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(s
     start = shop.checkpoints.read()
     assert start is not None and start.position is not None
     stored = StoredCheckpoint(shop.store, update.prefix, "dr1")
-    limits = config.ThrottleOptions(apply_lag=60)
+    limits = ThrottleOptions(apply_lag=60)
     with load_metrics.LoadMetrics(update, redis_url=redis_url) as measuring:
         lag = measuring.read(limits).apply_lag
         assert isinstance(lag, float) and lag > 3599
@@ -291,6 +292,6 @@ def test_nothing_is_measured_that_has_no_limit(shop: Rig, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(server_load, "read", never)
     with load_metrics.LoadMetrics(shop.update()) as found:
-        assert vars(found.read(config.ThrottleOptions(rows_per_second=5))) == dict.fromkeys(
+        assert vars(found.read(ThrottleOptions(rows_per_second=5))) == dict.fromkeys(
             ("active_sessions", "lock_waits", "replica_lag", "query", "apply_lag")
         )

@@ -21,7 +21,7 @@ from sluice.airflow.pages.known import Gathered, Watch, configured
 from sluice.airflow.pages.overview import rows_of
 from sluice.airflow.pages.rendering import Renderer
 from sluice.airflow.pages.slave_row import SlaveRow
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.errors import SluiceError
 from sluice.operate.actions import ACTIONS, Action, loses, ordered
 from sluice.operate.open_runs import Run

@@ -21,7 +21,7 @@ import redis
 from sluice.airflow import connections
 from sluice.apply import waiting_changes
 from sluice.apply.waiting_changes import Waiting, WaitingChange
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.database.registry import master_of, reach

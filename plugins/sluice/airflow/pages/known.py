@@ -18,7 +18,9 @@ from fastapi import HTTPException
 from sluice import config
 from sluice.airflow.pages.databases import ASKING, NO_ANSWER, Answers, Databases, in_thread
 from sluice.airflow.pages.run_messages import Beside
-from sluice.config import ConfigError, Replication, Survey
+from sluice.config import Survey
+from sluice.configuration.mistakes import ConfigError
+from sluice.configuration.model import Replication
 from sluice.coordination import known_pairs, redis_check, redis_store
 from sluice.coordination.known_pairs import HOUR, Known, Past
 from sluice.errors import SluiceError

@@ -13,7 +13,7 @@ from sluice.airflow.pages.known import Watch, configured
 from sluice.airflow.pages.overview import place_of, rows_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level
-from sluice.config import NotifierConfig
+from sluice.configuration.options import NotifierConfig
 from sluice.model.mask import HIDDEN, SECRET
 from sluice.operate.actions import Scope, of
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, MasterGroup, overview
 from sluice.airflow.pages.slave_row import SlaveRow, moment
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 

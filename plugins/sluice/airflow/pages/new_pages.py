@@ -23,7 +23,7 @@ from sluice.airflow.pages.databases import in_thread
 from sluice.airflow.pages.in_process_api import InProcessApi
 from sluice.airflow.pages.known import Watch
 from sluice.airflow.pages.rendering import Renderer
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.configuration.resolve import own_tables
 from sluice.configuration.rule import TablePattern
 from sluice.database.registry import reach, vendor_of

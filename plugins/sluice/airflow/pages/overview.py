@@ -9,7 +9,8 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.run_messages import of_airflow
 from sluice.airflow.pages.slave_row import SlaveRow, by_worst, master_messages, queue_level, row
-from sluice.config import Replication, Survey
+from sluice.config import Survey
+from sluice.configuration.model import Replication
 from sluice.coordination.known_pairs import KnownMaster
 from sluice.counted import duration
 from sluice.model.slave_state import SlaveState

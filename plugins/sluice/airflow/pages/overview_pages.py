@@ -17,7 +17,7 @@ from sluice.airflow.pages.known import MANY, Gathered, Watch
 from sluice.airflow.pages.overview import Choice, overview, place_of, rows_of
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import SlaveRow, state_of
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination.known_pairs import KnownSlave
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState

@@ -28,7 +28,7 @@ from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import completed, row
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
 from sluice.database.registry import master_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sluice.airflow.pages.message import Level, Message, clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
-from sluice.config import Replication
+from sluice.configuration.model import Replication
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration, listed

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from sluice.config import SlaveConfig
+from sluice.configuration.model import SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
