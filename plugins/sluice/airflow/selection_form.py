@@ -7,8 +7,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.errors import Terminal
 from sluice.load import partial_load
 from sluice.load.selection import Selection
-from sluice.load.sessions import on_master, on_slave
-from sluice.load.update import Update
+from sluice.load.update import Update, on_master, on_slave
 from sluice.pair import Pair
 
 log = logging.getLogger("sluice.airflow")

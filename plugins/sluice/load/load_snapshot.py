@@ -21,9 +21,8 @@ from sluice.load import steps
 from sluice.load.load_ownership import expect_loading
 from sluice.load.preparation import Preparation, tables_to_load
 from sluice.load.read_modes import SnapshotLost
-from sluice.load.sessions import on_master, on_slave
 from sluice.load.steps import master_changing
-from sluice.load.update import Update
+from sluice.load.update import Update, on_master, on_slave
 from sluice.model.position import Position
 
 log = logging.getLogger("sluice.load")

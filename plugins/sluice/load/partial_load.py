@@ -27,8 +27,7 @@ from sluice.errors import Terminal, Transient
 from sluice.load import selection
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.preparation import Preparation, tables_to_load
-from sluice.load.sessions import on_slave
-from sluice.load.update import Update
+from sluice.load.update import Update, on_slave
 from sluice.model.blocks import Block, BlockState, Key
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.guid import key_values

@@ -12,9 +12,8 @@ from sluice.database.registry import master_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.load.load_ownership import owner_of
-from sluice.load.sessions import on_master
 from sluice.load.throttle_rules import rate_of
-from sluice.load.update import Update
+from sluice.load.update import Update, on_master
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState

@@ -29,8 +29,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import outdated_constraints, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables, tables_to_load
-from sluice.load.sessions import on_master, on_slave
-from sluice.load.update import Update
+from sluice.load.update import Update, on_master, on_slave
 from sluice.model.key_ranges import Part
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus

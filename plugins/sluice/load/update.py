@@ -1,6 +1,7 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -135,3 +136,17 @@ def _connect(info: ConnectionInfo, application: str, options: SessionOptions) ->
     session = sessions.connect(info, application=application, autocommit=True, options=replace(options, loads=True))
     sessions.end_with_client(session)
     return session
+
+
+@contextmanager
+def on_slave(target: LoadTarget) -> Iterator[Session]:
+    """A session on the slave, in autocommit."""
+    with closing(target.connect_slave()) as session:
+        yield session
+
+
+@contextmanager
+def on_master(update: Update) -> Iterator[Session]:
+    """A session on the master, in autocommit."""
+    with closing(update.connect_master()) as session:
+        yield session

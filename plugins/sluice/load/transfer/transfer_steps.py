@@ -18,9 +18,8 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded, owner_of
-from sluice.load.sessions import on_master, on_slave
 from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder, new_folder
-from sluice.load.update import LoadTarget, SlaveAlone, Update
+from sluice.load.update import LoadTarget, SlaveAlone, Update, on_master, on_slave
 from sluice.model.blocks import Block, BlockState
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import (
