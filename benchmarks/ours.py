@@ -17,10 +17,11 @@ from sluice import config
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA, Replication
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord, QueryStop
+from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.records import Status
 from sluice.errors import Terminal
+from sluice.model.apply_status import StopRequest
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
@@ -92,7 +93,7 @@ def start_query(query: ApplyQuery, pair: Pair, redis_url: str, endpoint: Endpoin
 
 def stop_query(query: ApplyQuery, record: QueryRecord, endpoint: Endpoint) -> None:
     """Ends it as the DAG does."""
-    query.request_stop(record.id, QueryStop("bench", "it is over", time.time()))
+    query.request_stop(record.id, StopRequest("bench", "it is over", time.time()))
     await_true(lambda: not query.state().runs, STOP_SECONDS)
     apply_query.stop(endpoint, record)
 

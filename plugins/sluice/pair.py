@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
@@ -29,6 +30,22 @@ class ConnectionsOutdated(Transient):
 
     def __init__(self, subject: object, reason: SluiceError):
         super().__init__(f"{subject}: {reason} The job starts again with the connections as Airflow has them now.")
+
+
+class OfSlave(Protocol):
+    """A pair, or another object that knows a slave of a prefix."""
+
+    @property
+    def prefix(self) -> Prefix: ...
+
+    @property
+    def slave(self) -> SlaveConfig: ...
+
+    @property
+    def slave_info(self) -> ConnectionInfo: ...
+
+    @property
+    def placement(self) -> Placement: ...
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from sluice.airflow import query_trigger
 from sluice.airflow.job import Owner
 from sluice.airflow.query_trigger import QueryWatch, StandbyTrigger
 from sluice.coordination import apply_query, lease, redis_store
-from sluice.coordination.apply_query import ApplyQuery, Begun, QueryRecord, QueryStop
+from sluice.coordination.apply_query import ApplyQuery, Begun, QueryRecord
 from sluice.exit_status import DONE, TERMINAL
+from sluice.model.apply_status import StopRequest
 from sluice.model.names import Prefix
 from spark_jobs import apply_task
 from spark_jobs.apply_task import ApplyTask
@@ -149,7 +150,7 @@ def test_passwords_are_in_no_line_of_either_log_and_not_in_the_last_words(
 
 
 def test_a_query_that_is_told_to_end_before_it_has_a_slot_tells_its_end(noted: ApplyQuery, redis_url: str) -> None:
-    noted.request_stop("query1", QueryStop("Airflow", "another one replaces it", time.time()))
+    noted.request_stop("query1", StopRequest("Airflow", "another one replaces it", time.time()))
     apply_task.run(pickle.dumps(task_of(redis_url)), "")
     end = noted.state().end
     assert end is not None and end.rc == DONE

@@ -18,8 +18,9 @@ from sluice.airflow.job import Job, JobState, Kind, Owner, Result, new_id
 from sluice.airflow.job_output import last_lines
 from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
-from sluice.coordination.apply_query import LONG_SECONDS, ApplyQuery, QueryRecord, QueryState, QueryStop
+from sluice.coordination.apply_query import LONG_SECONDS, ApplyQuery, QueryRecord, QueryState
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.apply_status import StopRequest
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint
@@ -81,7 +82,7 @@ class QueryJob:
         state = self._state()
         return state.end.at if state.end is not None else state.lost or time.time()
 
-    def stop_request(self) -> QueryStop | None:
+    def stop_request(self) -> StopRequest | None:
         return self._state().stop
 
     def owned_by(self, owner: Owner) -> "QueryJob":
@@ -91,7 +92,7 @@ class QueryJob:
     def request_stop(self, by: str, reason: str) -> None:
         """Asks its task to end, and returns at once."""
         if self.stop_request() is None:
-            self.noted.request_stop(self.id, QueryStop(by, reason, time.time()))
+            self.noted.request_stop(self.id, StopRequest(by, reason, time.time()))
 
     def await_end(self, seconds: float) -> None:
         """Waits until a query that was asked to end has ended; after `seconds` Spark ends it. Raises

@@ -17,6 +17,7 @@ from typing import Any
 from sluice import whole_files
 from sluice.airflow import state_paths
 from sluice.airflow.process_identity import ProcessIdentity
+from sluice.model.apply_status import StopRequest
 
 SILENT_SECONDS = 60.0
 """A job of another host counts as lost if its `.alive` file was not touched for this time."""
@@ -68,15 +69,6 @@ class Result:
     """The last error in its log, else the last line."""
     asked: bool = False
     """Whether the runner was told to end the job."""
-
-
-@dataclass(frozen=True)
-class StopRequest:
-    """A request to end the job and not to start it again."""
-
-    by: str
-    reason: str
-    at: float
 
 
 @dataclass(frozen=True)

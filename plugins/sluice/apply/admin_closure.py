@@ -75,6 +75,6 @@ class AdminClosure:
         connection = driver.connect(self.info, application=f"sluice {self.prefix} gate", autocommit=True)
         try:
             with connection.transaction(durable=True):
-                yield CheckpointStore.of(self, connection)
+                yield CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
         finally:
             connection.close()

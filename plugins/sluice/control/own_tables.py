@@ -1,26 +1,16 @@
 """Statements on Sluice's own tables of one slave; of the small ones also what they hold."""
 
 from collections.abc import Mapping, Sequence
-from typing import LiteralString, Protocol, Self
+from typing import LiteralString, Self
 
 from sluice import sql_files
-from sluice.configuration.model import SlaveConfig
 from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session, in_lists
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState
-
-
-class OfSlave(Protocol):
-    """A pair, or what else names a slave of a prefix."""
-
-    @property
-    def prefix(self) -> Prefix: ...
-
-    @property
-    def slave(self) -> SlaveConfig: ...
+from sluice.pair import OfSlave
 
 
 class SlaveStore:

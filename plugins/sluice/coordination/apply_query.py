@@ -21,7 +21,7 @@ from sluice.coordination.lease import Holder
 from sluice.coordination.records import Status
 from sluice.coordination.redis_store import classified
 from sluice.errors import Transient
-from sluice.model.apply_status import ApplyStatus
+from sluice.model.apply_status import ApplyStatus, StopRequest
 from sluice.model.names import Prefix
 
 LINES_KEPT = 5_000
@@ -93,15 +93,6 @@ class QueryEnd:
 
 
 @dataclass(frozen=True)
-class QueryStop:
-    """A request to end it."""
-
-    by: str
-    reason: str
-    at: float
-
-
-@dataclass(frozen=True)
 class QueryState:
     """What Redis has at one moment."""
 
@@ -111,7 +102,7 @@ class QueryState:
     end: QueryEnd | None = None
     lost: float | None = None
     """When it was found to be gone, in seconds since the epoch."""
-    stop: QueryStop | None = None
+    stop: StopRequest | None = None
     holder: Holder | None = None
     """Of the lease."""
     status: ApplyStatus = field(default_factory=ApplyStatus)
@@ -179,7 +170,7 @@ class ApplyQuery:
             _of(Begun, begun) if begun else None,
             _of(QueryEnd, end) if end else None,
             float(lost["at"]) if lost else None,
-            _of(QueryStop, stop) if stop else None,
+            _of(StopRequest, stop) if stop else None,
             lease.parsed(held),
             Status.parsed(written),
             str(noted.get("why_process", "")),
@@ -233,7 +224,7 @@ class ApplyQuery:
         """Notes that Spark does not know the query any more, or that its executor is silent."""
         self._put("lost", query_id, {"at": at})
 
-    def request_stop(self, query_id: str, stop: QueryStop) -> None:
+    def request_stop(self, query_id: str, stop: StopRequest) -> None:
         """Asks the query's task to return; it looks twice a second."""
         self._put("stop", query_id, asdict(stop))
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Set, ValuesView
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import FunctionType, MethodType
-from typing import Protocol, TypeVar, cast, get_type_hints
+from typing import TypeVar, cast, get_type_hints
 
 from sluice.configuration.placement import Placement
 from sluice.database.names_tables import NamesTables
@@ -25,26 +25,16 @@ from sluice.database.registry import vendor_of
 from sluice.database.schema import FreeSequence
 from sluice.database.vendor import Target
 from sluice.errors import SluiceError
-from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import Defined
 from sluice.model.names import TableName
 from sluice.model.views import View
+from sluice.pair import OfSlave
 
 T = TypeVar("T")
 Names = Callable[[TableName], TableName]
 
 
-class Slave(Protocol):
-    """A pair, or another object that knows a slave."""
-
-    @property
-    def slave_info(self) -> ConnectionInfo: ...
-
-    @property
-    def placement(self) -> Placement: ...
-
-
-def vendor_at(slave: Slave) -> Target:
+def vendor_at(slave: OfSlave) -> Target:
     """The vendor of a slave, with the master's names of tables."""
     return placed(vendor_of(slave.slave_info.vendor), slave.placement)
 

@@ -14,23 +14,11 @@ from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
-from sluice.pair import Pair
+from sluice.pair import OfSlave, Pair
 
 
-class LoadTarget(Protocol):
+class LoadTarget(OfSlave, Protocol):
     """The slave of an initial update, and the update's id: all that storing blocks needs."""
-
-    @property
-    def prefix(self) -> Prefix: ...
-
-    @property
-    def slave(self) -> SlaveConfig: ...
-
-    @property
-    def slave_info(self) -> ConnectionInfo: ...
-
-    @property
-    def placement(self) -> Placement: ...
 
     @property
     def update_id(self) -> str: ...

@@ -1,5 +1,6 @@
 """What an apply tells about itself, for pages."""
 
+from dataclasses import dataclass
 from typing import TypedDict
 
 
@@ -43,3 +44,12 @@ class ApplyStatus(TypedDict, total=False):
     pid: int
     memory: int
     """In bytes."""
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """A request to end an apply, or another job, and not to start it again."""
+
+    by: str
+    reason: str
+    at: float

@@ -16,10 +16,11 @@ from playwright.sync_api import sync_playwright
 from devstack.machine import ensure_chromium, find_chromium
 from devstack.spark import SparkServer
 from sluice.airflow.query_trigger import QueryWatch
-from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState, QueryStop
+from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState
 from sluice.coordination.redis_store import passwords
 from sluice.errors import SluiceError
 from sluice.exit_status import DONE, TERMINAL
+from sluice.model.apply_status import StopRequest
 from spark_jobs import apply_query
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
@@ -62,7 +63,7 @@ class Query:
         return str(apply_query.look(self.endpoint, self.record)[0])
 
     def ask_to_stop(self) -> None:
-        self.redis.request_stop(self.id, QueryStop("test", "it is over", time.time()))
+        self.redis.request_stop(self.id, StopRequest("test", "it is over", time.time()))
 
     def stop(self) -> None:
         if self.record.query:
