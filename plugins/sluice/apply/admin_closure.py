@@ -56,7 +56,7 @@ class AdminClosure:
             )
 
     def open(self) -> bool:
-        """Opens the gate; False where no admin had closed it. The gate stays closed when this raises.
+        """Opens the gate; False if no admin had closed it. The gate stays closed when this raises.
 
         Raises `StoreUnreachable`, `DatabaseUnreachable`, `DatabaseRefused`.
         """

@@ -88,7 +88,7 @@ def _alike(
 
 
 def _columns(items: pa.Table, key: Key, images: RowImageCodec) -> Key | None:
-    """The columns of a table by its first change; None where it does not say them or has another key."""
+    """The columns of a table by its first change; None if it does not say them or has another key."""
     guid, content, old = (items.column(label)[0].as_py() for label in ("guid", "content", "oldcontent"))
     text = content if content is not None else old
     if not guid or not text:

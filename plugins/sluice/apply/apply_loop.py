@@ -7,8 +7,8 @@ A turn:
 3. applies it in one slave transaction that carries the new checkpoint;
 4. reports what was done.
 
-After an outage the loop tries again, with back-off, for ten minutes. Then the process ends, as it does where a login is
-refused that was good before: a new one gets the connections as Airflow has them now. An error that needs a person
+After an outage the loop tries again, with back-off, for ten minutes. Then the process ends, as it does if a login that
+was good before is refused: a new one gets the connections as Airflow has them now. An error that needs a person
 closes the gate (`error`) and ends the process; the next start opens that closure, because a person starts the apply
 again.
 """
@@ -205,9 +205,9 @@ class ApplyLoop:
             log.info("%s: states of tables have changed, all else goes on: %s", self.pair, moved)
 
     def _rests(self) -> bool:
-        """Waits, and returns True, where the last turn found nothing to do and the master has committed nothing since.
+        """Waits and returns True if the last turn found nothing to do and the master has committed nothing since.
 
-        Once in a while a whole turn looks at all else there is.
+        Once in a while a whole turn looks at everything else.
         """
         if self.seen is None or not self.gate_watch.resting or not self.sessions.queue.nothing_committed(self.seen):
             return False
@@ -380,7 +380,7 @@ class ApplyLoop:
         )  # fmt: skip
 
     def _await_lease(self, refused: LeaseHeld) -> None:
-        """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` where it is renewed: its holder lives."""
+        """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` if it is renewed: its holder lives."""
         now = time.monotonic()
         if self._lease_deadline is None:
             log.info("%s: waiting for %s to end or its lease to expire", self.pair, refused.holder)
@@ -390,7 +390,7 @@ class ApplyLoop:
         self.stop.wait(WAIT_SECONDS)
 
     def _first(self) -> Checkpoint:
-        """Writes the first checkpoint, where the source says at which position a slave without one begins."""
+        """Writes the first checkpoint if the source says at which position a slave without one begins."""
         beginning = self.sessions.beginning()
         if beginning is None:
             raise Terminal(

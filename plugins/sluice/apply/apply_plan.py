@@ -44,12 +44,12 @@ class LeftOut:
 
     table: TableName
     reason: str = ""
-    """Why the table is inconsistent; empty where it joined with rows that the slave lacks."""
+    """Why the table is inconsistent; empty if it joined with rows that the slave lacks."""
 
 
 @dataclass(frozen=True)
 class DefinitionOnly:
-    """A change of the definition of a table whose rows are left out: it follows as far as the slave's table allows."""
+    """A change of the definition of a table whose rows are left out. The slave may refuse it."""
 
     change: CutItem
 
@@ -69,7 +69,7 @@ class Checks:
     """How strictly changes must fit the slave's rows."""
 
     safe: bool
-    """Safe mode: a change gives the row the master's values, whatever the slave had."""
+    """Safe mode: a change gives the row the master's values, even if the slave had others."""
     compare: bool
     """Whether the slave's row must have the old image's values."""
     final: bool
@@ -77,7 +77,7 @@ class Checks:
     images: bool
     """Whether changes are read with their old images."""
     updates: Callable[[TableName], bool]
-    """Whether updates of a table are captured: where they are not, values differ."""
+    """Whether updates of a table are captured. If not, values differ."""
 
     def compares(self, table: TableName) -> bool:
         return self.compare and self.updates(table)

@@ -64,7 +64,7 @@ class SlaveCheckpointWriter:
         self.pair = sessions.pair
 
     def claim(self) -> Checkpoint | None:
-        """Takes a new epoch and commits it; None where the slave was never configured.
+        """Takes a new epoch and commits it; None if the slave was never configured.
 
         Restores an admin's closure that Redis has lost.
         """
@@ -98,14 +98,14 @@ class SlaveCheckpointWriter:
             store.move(SlaveState.NORMAL)
 
     def read(self, expected: Checkpoint) -> Checkpoint:
-        """The checkpoint as it is now. Raises `Fenced`, `CheckpointMoved` where this apply lost it."""
+        """The checkpoint as it is now. Raises `Fenced`, `CheckpointMoved` if this apply lost it."""
         with self.sessions.slave_transaction():
             return self._require_own(self._store().read(), expected)
 
     def lock(self, expected: Checkpoint) -> None:
         """In an apply transaction: locks the checkpoint until the commit.
 
-        Raises `Fenced`, and `CheckpointMoved` where it is not the `expected` one.
+        Raises `Fenced`, and `CheckpointMoved` if it is not the `expected` one.
         """
         self._expect(self._store().read(lock=True), expected)
 
@@ -141,7 +141,7 @@ class SlaveCheckpointWriter:
         return self._alone(before, after, durable=False)
 
     def taken_over(self, claimed: Checkpoint) -> Checkpoint:
-        """Translates the checkpoint to this source and writes it, where the slave's changes came from another one.
+        """Translates the checkpoint to this source and writes it if the slave's changes came from another one.
 
         Raises `capture-not-switchable` if the position alone does not say what is applied, and as
         `RecordedSource.takeover`.
@@ -215,7 +215,7 @@ class SlaveCheckpointWriter:
         return checkpoint
 
     def _alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
-        """Writes a checkpoint in a transaction of its own."""
+        """Writes a checkpoint in its own transaction."""
         with self.sessions.slave_transaction(durable=durable):
             self.lock(before)
             self._store().advance(before, after)

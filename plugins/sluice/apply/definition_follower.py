@@ -1,7 +1,7 @@
 """Follows the master's indexes, constraints and comments on one slave, beside the apply of rows.
 
 No item reports them (`sluice.model.defined`), so they are compared. A round reads the master's definitions, waits
-until the apply has passed that moment, and then creates what the slave lacks, each step in a transaction of its own.
+until the apply has passed that moment, and then creates what the slave lacks, each step in its own transaction.
 So a constraint is created after the rows that satisfy it. A constraint that the master dropped is dropped in the
 next round, or at once if it refuses rows (`sluice.apply.slave_foreign_keys`).
 
@@ -73,7 +73,7 @@ class DefinitionStops(Terminal):
 
 
 class DefinitionFollower:
-    """Follows for one pair, in a thread of its own; the apply tells it when to begin and how far the slave is."""
+    """Follows for one pair, in its own thread; the apply tells it when to begin and how far the slave is."""
 
     def __init__(self, pair: Pair):
         self.pair = pair
@@ -296,7 +296,7 @@ class DefinitionFollower:
     def _as_configured(
         self, step: Step, wanted: Mapping[Defined, Described], fresh: Collection[Defined]
     ) -> Step | None:
-        """The step; None where `indexes` leaves the definition out; that it is known where it was there when the slave
+        """The step; None if `indexes` leaves the definition out; that it is known where it was there when the slave
         was loaded, and `ddl` does not let it follow. `fresh`: those of tables that were loaded just now."""
         if not isinstance(step, Make):
             return step
@@ -317,7 +317,7 @@ class DefinitionFollower:
         wanted: dict[Defined, Described],
         tables: list[TableName],
     ) -> bool:
-        """Does one step; False where it must be tried again."""
+        """Does one step; False if it must be tried again."""
         following, one = self._vendor.following, step.object
         if isinstance(step, Know):
             store.put(one)
@@ -351,7 +351,7 @@ class DefinitionFollower:
         tables: list[TableName],
         statement: str,
     ) -> bool:
-        """Changes the slave's definition; False where it must be tried again. `statement`: for messages."""
+        """Changes the slave's definition; False if it must be tried again. `statement`: for messages."""
         following, one = self._vendor.following, step.object
         try:
             if isinstance(step, SetAgain):
@@ -401,7 +401,7 @@ class DefinitionFollower:
         return self._vendor.following.drop_statement(slave, step.object)
 
     def _await_passed(self) -> bool:
-        """Waits until the slave is where the master is now. False where this round is void, as another one is due."""
+        """Waits until the slave is where the master is now. False if this round is void, as another one is due."""
         with self._changed:
             self._ticket += 1
             self._changed.wait_for(lambda: self._ended.is_set() or self._due or self._passed >= self._ticket)

@@ -43,8 +43,8 @@ def restore_displaced(
 ) -> None:
     """Inserts those of `displaced` that the master has at `at` and the slave lacks.
 
-    Runs in the transaction that deleted them. `may_write`: False where the slave's rows may be newer than `at`.
-    `deferrable`: as of `Replayer.replay`. Raises `RowStays` where the slave cannot have all of the master's rows,
+    Runs in the transaction that deleted them. `may_write`: False if the slave's rows may be newer than `at`.
+    `deferrable`: as of `Replayer.replay`. Raises `RowStays` if the slave cannot have all of the master's rows,
     `TableChanged`, `ColumnMissing`, outages.
     """
     replayer = sessions.replayer
@@ -110,7 +110,7 @@ def reading_master(sessions: PairSessions, at: Position) -> Iterator["MasterRows
 class MasterRowsAt:
     """Rows of the master as of `at`, from a transaction whose position is `now` and the changes between.
 
-    `session`: None where the source has no rows; then only the changes up to `now` say them.
+    `session`: None if the source has no rows; then only the changes up to `now` say them.
     """
 
     def __init__(self, sessions: PairSessions, session: Session | None, at: Position, now: Position):
@@ -120,7 +120,7 @@ class MasterRowsAt:
         self.now = now
 
     def rows(self, displaced: Sequence[DisplacedRow]) -> list[Row | None]:
-        """For each of `displaced` the row as of `at`, None where there was none.
+        """For each of `displaced` the row as of `at`, None if there was none.
 
         Raises `TableChanged`, `master-row-unknown`, outages.
         """

@@ -1,7 +1,7 @@
 """The changes of one table in a window as events: a key appears, changes its row, or disappears.
 
 An item is one event of its key. An UPDATE that changes the key is two: the old key disappears and the new key appears.
-While blocks are loading, each of the two is kept or dropped by itself.
+While blocks are loading, each of the two is kept or dropped on its own.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -173,7 +173,7 @@ def table_name(items: pa.Table) -> TableName:
 
 
 def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str], images: RowImageCodec) -> None:
-    """Raises `WrongKey` where the GUIDs are not of `key`: reduced by them, rows would be lost.
+    """Raises `WrongKey` if the GUIDs are not of `key`: reduced by them, rows would be lost.
 
     Checks the first row, and the first one with an empty GUID.
     """

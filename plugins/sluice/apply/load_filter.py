@@ -165,7 +165,7 @@ class LoadFilter:
 
 
 def expect_complete_rows(events: KeyEvents, table: TableName, kept: Kept) -> None:
-    """Raises `RowIncomplete` where only the new key of an UPDATE is kept, and its image lacks columns."""
+    """Raises `RowIncomplete` if only the new key of an UPDATE is kept, and its image lacks columns."""
     for event in np.flatnonzero(kept & events.after & (events.partner >= 0)):
         if not kept[events.partner[event]] and events.is_partial(int(event)):
             raise RowIncomplete(table, events.guid[int(event)].as_py())

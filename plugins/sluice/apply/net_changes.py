@@ -5,8 +5,8 @@
     changes = reduce(key_events, keep)          # NetChanges
 
 An item is one event of its key. An UPDATE that changes the key is two: the old key disappears and the new key appears;
-each is kept or dropped by itself. The first event of a key says whether the row existed before the window, the last one
-whether it exists afterwards and with which values. Only the row images of these are parsed.
+each is kept or dropped on its own. The first event of a key says whether the row existed before the window, the last
+one whether it exists afterwards and with which values. Only the row images of these are parsed.
 
 A row whose key changes becomes a move, from the key that the slave has to the last one, over any chain of keys between.
 So no row is deleted that others refer to.

@@ -157,7 +157,7 @@ class PairSessions:
         return self.queue.beginning(master.after)
 
     def taken_over(self, position: Position) -> Position | None:
-        """This source's position for a slave whose `position` another source gave; None where it is this source's."""
+        """This source's position for a slave whose `position` another source gave; None if it is this source's."""
         return None if has_rows(self.pair.master_info.vendor) else recorded_source().takeover(self.master, position)
 
     def window_end(self, previous: Position) -> Position:
@@ -174,7 +174,7 @@ class PairSessions:
             self._expect_kept(applied, purged)
 
     def expect_continued(self, checkpoint: Checkpoint) -> None:
-        """Raises `DataLost` where the master no longer has what the slave has of it: its files were restored."""
+        """Raises `DataLost` if the master no longer has what the slave has of it: its files were restored."""
         positions = [each for each in (checkpoint.position, checkpoint.target) if each is not None]
         if checkpoint.loading:
             with self.slave_transaction() as slave:
@@ -182,7 +182,7 @@ class PairSessions:
         self.queue.expect_continued(positions)
 
     def check_purged(self, applied: Position) -> None:
-        """Raises `changes-purged` where the master may have deleted changes that the slave at `applied` lacks."""
+        """Raises `changes-purged` if the master may have deleted changes that the slave at `applied` lacks."""
         self._expect_kept(applied, self.queue.purged())
 
     def _expect_kept(self, applied: Position, purged: Sequence[Position]) -> None:

@@ -96,7 +96,7 @@ class PartFilter(LoadFilter):
     def read_again(self, table: TableName) -> None:
         """Plans the blocks of `table` that have not caught up again; they will be read after the end of this window.
 
-        Commits that in a transaction of its own: a loader that has begun such a block gives it up and releases its
+        Commits that in its own transaction: a loader that has begun such a block gives it up and releases its
         locks on the slave's table.
         """
         with self.sessions.slave_transaction():

@@ -79,7 +79,7 @@ class SchemaHistory:
     def key(self, table: TableName) -> tuple[str, ...]:
         """The columns of its key, as the slave has them; empty for none.
 
-        Raises `TableGone`, `TransformationInvalid`, and `key-needed` where there must be a key.
+        Raises `TableGone`, `TransformationInvalid`, and `key-needed` if there must be a key.
         """
         shape = self[table]
         transform = self.sessions.transformed.of(shape)

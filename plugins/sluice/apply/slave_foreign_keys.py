@@ -77,7 +77,7 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
 
 
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
-    """Drops the outdated ones, each in a transaction of its own, and returns them. Raises `Transient` where readers
+    """Drops the outdated ones, each in its own transaction, and returns them. Raises `Transient` if readers
     hold the locks for long."""
     pair = sessions.pair
     vendor = vendor_at(pair)

@@ -172,7 +172,7 @@ class StageDriver:
     def _stage(
         self, task: Callable[[int], StageTask], survey: Survey, runs: Sequence[list[NetChanges | Staged]]
     ) -> bool:
-        """Lets the executors stage, and adds what they did to `runs`; False where the driver must reduce the window.
+        """Lets the executors stage, and adds what they did to `runs`; False if the driver must reduce the window.
 
         `task`: what each does, by their number.
         """
@@ -295,7 +295,7 @@ class StageDriver:
         return lambda table: one_by_one(everything()[table], transforms.get(table), self.sessions.images)
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
-        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
+        """Runs `work` on Spark while renewing the lease and honoring stop requests. `size`: of the window."""
         reported_at = time.monotonic()
 
         def heartbeat() -> None:

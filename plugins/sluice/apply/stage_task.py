@@ -35,14 +35,14 @@ class StageFailure:
 
     message: str
     transient: bool
-    """An outage; otherwise the changes themselves, or the slave's tables, are the matter."""
+    """True for an outage; False if the changes or the slave's tables caused the failure."""
 
 
 @dataclass(frozen=True)
 class StageTask:
     """The task of an executor, called with the number of its share; it may run twice.
 
-    `cuts`: REPL_KEYs that cut the window into runs, each reduced by itself. `label` makes the stage tables' names
+    `cuts`: REPL_KEYs that cut the window into runs, each reduced on its own. `label` makes the stage tables' names
     unique within the epoch. `keys`: the key columns of each table on the slave. `transforms`: the transformations of
     tables. `apart`: keys that the driver handles. `compared`: tables whose old images are needed. `left_out`: tables
     whose changes are not applied. `safe`: reduced for safe mode.

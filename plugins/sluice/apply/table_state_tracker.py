@@ -75,10 +75,10 @@ def isolated(
     checkpoint: Checkpoint,
     before: Reasons,
 ) -> Reasons:
-    """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `table-not-isolated`.
+    """Adds the failing table to `before`. Raises `failure` if the slave must stop, and `table-not-isolated`.
 
-    A table whose transformation was changed since it was loaded is isolated whatever `on_error` says: a load must
-    follow anyway, and the slave's foreign keys, where they are switched off, refuse nothing meanwhile.
+    A table whose transformation was changed since it was loaded is always isolated: a load must follow anyway. If the
+    slave's foreign keys are switched off, they refuse nothing meanwhile.
     """
     pair = sessions.pair
     if table in before:
@@ -120,7 +120,7 @@ class TableStateTracker:
 
     @property
     def part(self) -> PartFilter | None:
-        """The filter, where some tables are loading and the others are ready."""
+        """The filter, if some tables are loading and the others are ready."""
         return self.load_filter if isinstance(self.load_filter, PartFilter) else None
 
     def truncate(self, cut: CutItem) -> list[Step]:
@@ -170,7 +170,7 @@ class TableStateTracker:
             cut = replace(cut, replaces=now in self.states.former)
             self.states = self.states.renamed(cut.table, now, kept=self._keeps)
         if state is TableState.INCONSISTENT and self._has(cut.table):
-            # Its load makes it anew, under whatever name: what the slave has is in the way of another table's name.
+            # Its load creates it again, under its new name: what the slave has may be in the way of another table.
             cut = replace(cut, action=Action.DROP, defined=None, former=None, replaces=False)
         elif left_out:
             return []
@@ -182,8 +182,8 @@ class TableStateTracker:
     def _definition_only(self, cut: CutItem) -> list[Step]:
         """The step of an ALTER of a table that is left out: the slave's has the former definition if it was ready once.
 
-        So its load finds labels, columns and defaults as the master has them. Where DDL commits by itself, and where
-        the slave has other columns than the master, the load alone compares them.
+        So its load finds labels, columns and defaults as the master has them. If DDL commits implicitly, or the slave
+        has other columns than the master, the load alone compares them.
         """
         pair = self.sessions.pair
         follows = (
@@ -234,7 +234,7 @@ class TableStateTracker:
         return [cut]
 
     def _stop_loaders(self, table: TableName) -> None:
-        """A loader that has a block of `table` in hand gives it up, and lets go of the slave's table."""
+        """A loader that reads a block of `table` gives it up and releases the slave's table."""
         if self.part is not None and any(not block.caught_up for block in self.part.blocks_of(table)):
             self.part.read_again(table)
 

@@ -122,8 +122,8 @@ def _altering(table: TableName) -> Iterator[None]:
 
 
 class WindowTransaction:
-    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost. `alone_with`: inside, nobody
-    else of the pair has locks of these tables of the slave for long."""
+    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost. `alone_with`: inside, no
+    other part of the pair's apply holds locks of these tables of the slave for long."""
 
     def __init__(
         self,
@@ -228,9 +228,10 @@ class WindowTransaction:
         return outcome
 
     def _forget_dropped(self, dropped: Iterable[Defined]) -> None:
-        """So that `DefinitionFollower` makes again what the slave could not keep.
+        """Lets `DefinitionFollower` create again what the slave could not keep.
 
-        Before it is dropped, since a repetition finds it no more; and after, since a round may have found it meanwhile.
+        Called before the drop, since a repetition no longer finds it, and after, since a round may have found it
+        meanwhile.
         """
         store = DefinitionStore.of(self.pair, self.sessions.slave)
         for each in dropped if store.read() is not None else ():
@@ -238,7 +239,7 @@ class WindowTransaction:
 
     @contextmanager
     def _own_ddl(self, expected: Checkpoint) -> Iterator[None]:
-        """A transaction for DDL that commits by itself, which also releases the lock of the checkpoint's row.
+        """A transaction for DDL that commits implicitly, which also releases the lock of the checkpoint's row.
 
         The checkpoint must be `expected`. A named lock makes the next apply wait until the DDL is done. Raises
         `Fenced`, `CheckpointMoved`.
@@ -256,8 +257,8 @@ class WindowTransaction:
         outcome = Outcome()
         self._keep_lease()
         expect_before: Callable[[], None] = partial(self.checkpoints.lock, plan.before)
-        # What fails later undoes the new checkpoint, too. It must come last only where DDL may commit it, or where the
-        # outcome decides which place it takes.
+        # A later failure also undoes the new checkpoint. It must come last only if DDL may commit it, or if the outcome
+        # decides where it is written.
         at_once = self._transactional_ddl and not self.checkpoints.overlap
 
         def first() -> None:
@@ -362,7 +363,7 @@ class WindowTransaction:
     def _name_is_taken(self, change: CutItem) -> bool:
         """Whether the slave still has the kept table of that name.
 
-        Where DDL commits by itself, an earlier try may already have given the name to the renamed table.
+        Where DDL commits implicitly, an earlier try may already have given the name to the renamed table.
         """
         if change.action is Action.CREATE:
             return True

@@ -87,7 +87,7 @@ class TransformedTables:
         return self.of(definitions[table])
 
     def unfit(self, position: Position, table: TableName) -> list[str]:
-        """Why the slave's table cannot take the transformed rows, as of `position`; empty where it can.
+        """Why the slave's table cannot take the transformed rows, as of `position`; empty if it can.
 
         Raises `TableGone`, `TransformationInvalid`.
         """
@@ -142,7 +142,7 @@ class TransformedTables:
     def master_rows(
         self, session: Session, table: TableName, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Row | None] | None:
-        """For each of `keys` the row that the slave must have; None where the table is not transformed.
+        """For each of `keys` the row that the slave must have; None if the table is not transformed.
 
         `session`: on the master. `alike`: as of `RowSource.rows_under`. Raises as that.
         """

@@ -183,7 +183,7 @@ class Removed:
 def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
     """Removes the first transaction of the pair's queue.
 
-    Raises `gate-open`, `no-transaction-to-remove`, `CheckpointMoved` where something was applied or loaded meanwhile,
+    Raises `gate-open`, `no-transaction-to-remove`, `CheckpointMoved` if something was applied or loaded meanwhile,
     and outages.
     """
     if not has_rows(pair.master_info.vendor):

@@ -16,7 +16,7 @@ from sluice.model.position import Window
 from sluice.model.shape import TableShape
 from sluice.model.table_definition import Bound, TableDefinition
 
-# Changes of definitions on a slave whose DDL commits by itself, as that of most vendors does.
+# Changes of definitions on a slave whose DDL commits implicitly, as that of most vendors does.
 #
 # There a change of a definition cannot share a transaction with rows and the checkpoint. So it is done alone, in
 # three steps; the apply may be killed after any of them:

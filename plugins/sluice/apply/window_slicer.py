@@ -35,11 +35,11 @@ BATCH_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Slice:
-    """The next changes of a window, or a survey of them where the executors read them."""
+    """The next changes of a window, or a survey of them if the executors read them."""
 
     items: pa.Table
     end: int | None = None
-    """REPL_KEY of the slice's end; None where the window ends with it."""
+    """REPL_KEY of the slice's end; None if the window ends with it."""
     survey: Survey | None = None
 
     @property
@@ -137,7 +137,7 @@ class WindowSlicer:
         return Slice(reader.items(window.between(window.above, end or window.up_to), images=images), end)
 
     def _uncounted(self, window: Window, floor: int, end: int, images: bool) -> Slice | None:
-        """The slice up to the REPL_KEY `end`, which spares counting; None where it is too large."""
+        """The slice up to the REPL_KEY `end`, which spares counting; None if it is too large."""
         reader, most = self.sessions.reader, self.sessions.pair.most_changes
         if self._growth > 1:
             return None

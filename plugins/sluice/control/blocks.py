@@ -126,7 +126,7 @@ class BlockStore(SlaveStore):
         )
 
     def claim(self, leave_alone: Iterable[TableName] = (), *, tables: int = 256, ranges: int = 256) -> Claim | None:
-        """Locks and returns a planned block; None where other loaders have locked all of them.
+        """Locks and returns a planned block; None if other loaders have locked all of them.
 
         `leave_alone`: tables to skip. At most `ranges` blocks of a table, and blocks of at most `tables` tables are
         read at the same time; where these limits apply, call `LoadLocks.claim_in_turn` first.
@@ -205,7 +205,7 @@ class BlockStore(SlaveStore):
         return done.rowcount == 1
 
     def begin_import(self, loader: str, leave_alone: Iterable[TableName] = ()) -> Block | None:
-        """Marks an exported block begun by `loader` and returns it; None where other importers have locked all."""
+        """Marks an exported block begun by `loader` and returns it; None if other importers have locked all."""
         rest, parameters = _except(list(leave_alone))
         row = self._execute("blocks_import", {"rest": rest}, **parameters).fetchone()
         if row is None:

@@ -38,7 +38,7 @@ class CheckpointStore(SlaveStore):
         return False
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:
-        """The checkpoint; None where the slave was never configured. `lock`: locks the row until the commit."""
+        """The checkpoint; None if the slave was never configured. `lock`: locks the row until the commit."""
         if not lock and not self.exists():
             return None
         return self._parsed(self._read(lock=lock).fetchone())
@@ -66,7 +66,7 @@ class CheckpointStore(SlaveStore):
         )
 
     def configured(self, *, lock: bool = False) -> Checkpoint:
-        """The checkpoint. Raises `LookupError` where the slave was never configured."""
+        """The checkpoint. Raises `LookupError` if the slave was never configured."""
         checkpoint = self.read(lock=lock)
         if checkpoint is None:
             raise LookupError(f"slave {self.slave} was never configured")
@@ -93,7 +93,7 @@ class CheckpointStore(SlaveStore):
     def claim(self, above: int = 0) -> Checkpoint:
         """Raises the epoch above `above`; only the caller can `advance` with it. Commit at once.
 
-        Raises `LookupError` where the slave was never configured.
+        Raises `LookupError` if the slave was never configured.
         """
         if self._execute("checkpoint_claim", above=above).rowcount != 1:
             raise LookupError(self.slave)

@@ -74,7 +74,7 @@ class DefinitionStore(SlaveStore):
         self._execute("definitions_put", **_columns_of(shape.table), definition=text, making=not followed)
 
     def forget_columns(self, table: TableName) -> None:
-        """Notes that the slave has the table no more."""
+        """Notes that the slave no longer has the table."""
         self._execute("definitions_forget", **_columns_of(table))
 
     def rename_table(self, old: TableName, new: TableName) -> None:
@@ -86,7 +86,7 @@ class DefinitionStore(SlaveStore):
             self._execute("definitions_rename_table", table_schema=old.schema, table=old.name, **names)
 
     def forget(self, defined: Defined) -> None:
-        """Notes that the slave has it no more."""
+        """Notes that the slave no longer has it."""
         self._execute("definitions_forget", **_place(defined))
 
 

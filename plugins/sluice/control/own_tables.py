@@ -67,7 +67,7 @@ class LoadOwner(SlaveStore):
     """Reads and writes the owner of one slave."""
 
     def read(self) -> Owner | None:
-        """None where the slave was never configured. Its tables must exist."""
+        """None if the slave was never configured. Its tables must exist."""
         row = self._execute("update_read").fetchone()
         if row is None:
             return None
@@ -98,7 +98,7 @@ class ThrottleStore(SlaveStore):
         self._execute("throttle_clear")
 
     def read(self) -> ThrottleState:
-        """The present limits; none where no job wrote any."""
+        """The present limits; none if no job wrote any."""
         row = self._execute("throttle_read").fetchone()
         return ThrottleState(bool(row[0]), row[1] or "", *row[2:]) if row else ThrottleState()
 

@@ -53,7 +53,7 @@ class RejectStore(SlaveStore):
         return self.read(OPEN)
 
     def differing(self) -> list[Reject]:
-        """The rejects of DIFFER: each says that a table differs from the master's. None where REJECTS is absent."""
+        """The rejects of DIFFER: each says that a table differs from the master's. None if REJECTS is absent."""
         return [reject for reject in self.open() if reject.action == Action.DIFFER] if self.ready() else []
 
     def read(
