@@ -9,10 +9,6 @@ what some caller catches by name; its values for programs are attributes.
 """
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sluice.model.names import TableName
 
 RESTART_APPLY = "clear the task apply of the DAG cdc_apply"
 """What a person does in Airflow to start an apply again."""
@@ -42,8 +38,8 @@ class Terminal(SluiceError):
 
     finding = ""
     """The message without the remedy, where that is for an apply that stops; empty where it is the same."""
-    altering: "TableName | None" = None
-    """The table whose definition an apply was changing when this happened."""
+    altering: object = None
+    """The table (a `TableName`) whose definition an apply was changing when this happened."""
 
 
 class DataLost(Terminal):

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from sluice.apply.pair_sessions import PairSessions
-from sluice.apply.schema_history import key_needed
+from sluice.apply.pair_sessions import PairSessions, key_needed
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.redis_checkpoint import StoredCheckpoint

@@ -16,8 +16,7 @@ from types import MappingProxyType
 from sluice.apply.key_events import WrongKey
 from sluice.apply.load_filter import RowIncomplete
 from sluice.apply.net_changes import NoColumns
-from sluice.apply.schema_history import TableGone
-from sluice.apply.transformed_tables import ColumnRenamed
+from sluice.apply.pair_sessions import ColumnRenamed, TableGone
 from sluice.database.apply import DefinitionNotFollowed
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import (

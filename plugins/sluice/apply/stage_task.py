@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice.apply import alike_tables, net_changes
-from sluice.apply.schema_history import TableGone
+from sluice.apply.pair_sessions import TableGone
 from sluice.apply.slave_changes import SlaveChanges, key_of_master
 from sluice.apply.window_runs import Run, by_table, pieces
 from sluice.database.apply import Staged

@@ -282,7 +282,7 @@ class WindowApplier:
     def _isolate_table(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         assert isinstance(failure, Terminal)
         table = failure.table if isinstance(failure, OF_ONE_TABLE) else failure.altering
-        if table is None:
+        if not isinstance(table, TableName):
             return None
         self.sessions.schema_history.clear()
         isolated = table_state_tracker.isolated(

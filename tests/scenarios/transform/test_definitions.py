@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.transformed_tables import ColumnRenamed
+from sluice.apply.pair_sessions import ColumnRenamed
 from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.model.compatibility import TablesDiffer
