@@ -41,10 +41,10 @@ CONFIG = """
 prefix: REC_
 master: {{vendor: mysql, capture: binlog, conn_id: m, location: {location}}}
 slaves:
-  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop}}
+  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop{slave}}}
 tables: {{public.*: {{}}}}
 apply: {{lease: 2.0, checkpoint_interval: 0.1}}
-initial: {{block_rows: {block_rows}, parallel: 2}}
+initial: {{block_rows: 50, parallel: 2}}
 """
 
 
@@ -54,9 +54,9 @@ class Beside:
     failure: BaseException | None = None
     raised: BaseException | None = None
 
-    def __init__(self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, block_rows: int = 50):
+    def __init__(self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = ""):
         file = f"{os.environ['SLUICE_REPLICATIONS']}/REC.yaml"
-        text = CONFIG.format(location=master.folder, vendor=vendor, block_rows=block_rows)
+        text = CONFIG.format(location=master.folder, vendor=vendor, slave=options)
         with open(file, "w", encoding="utf-8") as written:
             written.write(text)
         self.pair = Pair.of(config.load("REC_"), "dr1", {"m": master.info, "s": slave})
