@@ -18,7 +18,9 @@ from sluice.apply.escalation import (
     Escalation,
     Rung,
     rungs,
+    table_at_fault,
 )
+from sluice.database.apply import DefinitionNotFollowed
 from sluice.database.conflicts import Collision, ColumnMissing, CommitRefused, Drift
 from sluice.database.errors import StatementFailed
 from sluice.errors import SluiceError, Terminal
@@ -128,6 +130,20 @@ def altering(failure: Terminal, table: TableName) -> Terminal:
 )
 def test_the_cheapest_move_comes_first(failure: SluiceError, expected: list[Rung]) -> None:
     assert list(rungs(failure)) == expected
+
+
+@pytest.mark.parametrize(
+    ("failure", "table"),
+    [
+        (drift(B), B),
+        (altering(drift(B), A), B),
+        (altering(StatementFailed("no"), A), A),
+        (altering(DefinitionNotFollowed(B, "A is renamed to B, and the slave cannot follow"), A), A),
+        (StatementFailed("no"), None),
+    ],
+)
+def test_the_table_at_fault_is_the_one_that_the_window_knows(failure: Terminal, table: TableName | None) -> None:
+    assert table_at_fault(failure) == table
 
 
 def test_constraints_are_dropped_once_if_they_may_be_the_cause() -> None:

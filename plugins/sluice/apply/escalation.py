@@ -17,7 +17,6 @@ from sluice.apply.key_events import WrongKey
 from sluice.apply.load_filter import RowIncomplete
 from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import ColumnRenamed, TableGone
-from sluice.database.apply import DefinitionNotFollowed
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import (
     Collision,
@@ -75,10 +74,16 @@ OF_ONE_TABLE = (
     | ColumnRenamed
     | ChangeTooLarge
     | TableRefused
-    | DefinitionNotFollowed
     | RowNotTransformed
 )
 """Failures whose `table` alone is at fault."""
+
+
+def table_at_fault(failure: Terminal) -> TableName | None:
+    """The table that may be isolated; None if the failure is not of one table. A table that is renamed has its former
+    name, even if the slave names the new one."""
+    table = failure.table if isinstance(failure, OF_ONE_TABLE) else failure.altering
+    return table if isinstance(table, TableName) else None
 
 
 class Rung(StrEnum):

@@ -13,7 +13,6 @@ from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
 from sluice.apply.window_runs import CutItem
-from sluice.database.apply import DefinitionNotFollowed
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.placed import vendor_at
 from sluice.database.rows import TableRefused
@@ -87,7 +86,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    alone = failure.altering is not None or isinstance(failure, DefinitionNotFollowed | ChangeTooLarge | TableRefused)
+    alone = failure.altering is not None or isinstance(failure, ChangeTooLarge | TableRefused)
     by_default = ISOLATE if alone else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:

@@ -19,7 +19,7 @@ from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
 from sluice.control.definitions import DefinitionStore
-from sluice.database.apply import DisplacedRow, ReplayOptions
+from sluice.database.apply import DefinitionNotFollowed, DisplacedRow, ReplayOptions
 from sluice.database.conflicts import Conflict
 from sluice.database.digests import Texts
 from sluice.database.placed import vendor_at
@@ -155,7 +155,11 @@ class WindowTransaction:
                     # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
                     self.checkpoints.lock(plan.before)
                     # Labels of enums: one can be used only after the transaction that added it.
-                    self.sessions.alterer.prepare(plan.definition_changes)
+                    try:
+                        self.sessions.alterer.prepare(plan.definition_changes)
+                    except DefinitionNotFollowed as refused:
+                        refused.altering = refused.table
+                        raise
             self._prepare_left_out([step.change for step in plan.steps if isinstance(step, DefinitionOnly)])
 
     def alters_apart(self, plan: Plan) -> bool:

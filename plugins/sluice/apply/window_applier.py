@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from sluice.apply import alike_tables, net_changes, table_state_tracker, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
-from sluice.apply.escalation import OF_ONE_TABLE, SAME_PLAN, Attempt, CannotReplay, Reasons, Rung, rungs
+from sluice.apply.escalation import SAME_PLAN, Attempt, CannotReplay, Reasons, Rung, rungs, table_at_fault
 from sluice.apply.load_filter import Kept, LoadFilter
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.net_changes import KeyEvents
@@ -281,8 +281,8 @@ class WindowApplier:
 
     def _isolate_table(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         assert isinstance(failure, Terminal)
-        table = failure.table if isinstance(failure, OF_ONE_TABLE) else failure.altering
-        if not isinstance(table, TableName):
+        table = table_at_fault(failure)
+        if table is None:
             return None
         self.sessions.schema_history.clear()
         isolated = table_state_tracker.isolated(
