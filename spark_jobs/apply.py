@@ -7,7 +7,7 @@ import sys
 import threading
 
 from sluice import config
-from sluice.apply.config_reload import keep_applying
+from sluice.apply.apply_loop import keep_applying
 from sluice.coordination import redis_store
 from sluice.pair import Pair
 from spark_jobs.allocator import keep_pages_for_a_while

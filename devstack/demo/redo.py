@@ -31,7 +31,7 @@ from devstack.ports import free_port
 from devstack.process import await_true
 from devstack.stack import Stack
 from sluice import config
-from sluice.apply.config_reload import keep_applying
+from sluice.apply.apply_loop import keep_applying
 from sluice.coordination import redis_store
 from sluice.errors import Terminal
 from sluice.executor import ThreadExecutor

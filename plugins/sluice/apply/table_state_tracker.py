@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from sluice.apply.apply_plan import DefinitionOnly, LeftOut, Step, Truncation
 from sluice.apply.escalation import Reasons
-from sluice.apply.load_filter import LoadFilter
+from sluice.apply.load_filter import LoadFilter, PartFilter
 from sluice.apply.pair_sessions import PairSessions
-from sluice.apply.part_filter import PartFilter
 from sluice.apply.window_runs import CutItem
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.placed import vendor_at

@@ -21,11 +21,10 @@ from sluice.apply import alike_tables, net_changes, table_state_tracker, window_
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.escalation import SAME_PLAN, Attempt, CannotReplay, Reasons, Rung, rungs, table_at_fault
-from sluice.apply.load_filter import Kept, LoadFilter
+from sluice.apply.load_filter import Kept, LoadFilter, PartFilter
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
-from sluice.apply.part_filter import PartFilter
 from sluice.apply.rejects import Overlaps, PairRejects, UntransformedRows
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from sluice.apply import config_reload
-from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.config_reload import keep_applying
+from sluice.apply import apply_loop
+from sluice.apply.apply_loop import ApplyLoop, keep_applying
 from sluice.coordination import redis_store
 from sluice.coordination.lease import LeaseHeld
 from sluice.coordination.records import Status
@@ -178,7 +177,7 @@ def test_an_apply_that_waited_takes_over_while_the_other_begins_anew(
             assert taken.wait(60)
         return made[-1]
 
-    monkeypatch.setattr(config_reload, "ApplyLoop", second_in_line)
+    monkeypatch.setattr(apply_loop, "ApplyLoop", second_in_line)
     with applying(pair) as one:
         pair.await_current()
         epoch = pair.checkpoint.epoch
