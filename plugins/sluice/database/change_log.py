@@ -1,6 +1,6 @@
 """A database that logs its own changes, as a recorder reads them: whole transactions in the order of their commits."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -146,6 +146,10 @@ class ChangeLog(Protocol):
 
     def clock(self) -> datetime:
         """The server's time now."""
+        ...
+
+    def described(self, tables: Sequence[TableName], at: LogPlace) -> Collection[LoggedTable]:
+        """Those of `tables` that can be read, as they are at the end of the log; none if `at` is not its end."""
         ...
 
     def kept_seconds(self) -> float | None:

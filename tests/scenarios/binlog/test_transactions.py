@@ -211,3 +211,16 @@ def test_a_transaction_of_a_million_bytes_is_kept_on_disk_until_it_is_decided(re
     finally:
         groups.MEMORY_BYTES = kept
     assert ids == [*range(1, 1001), *range(5001, 5101)]
+
+
+def test_a_table_that_is_altered_is_described_without_a_row(master: Master) -> None:
+    """As where nobody writes to it: a load waits for the slave's column otherwise."""
+    master.run("CREATE TABLE t (id int primary key)", "INSERT INTO t VALUES (1)")
+    master.record()
+    master.run("ALTER TABLE t ADD COLUMN a int DEFAULT 7, ADD COLUMN b varchar(9)")
+    (altered,) = master.record()
+    assert altered["change"] == "alter"
+    named = {column["name"]: column.get("missing") for column in altered["definition"]["columns"]}
+    assert named == {"id": None, "a": "7", "b": None}
+    master.run("INSERT INTO t VALUES (2, 3, 'x')")
+    assert [change["change"] for change in master.record()] == ["insert"]

@@ -4,7 +4,7 @@ The log describes a table with its rows. So a new definition is written before t
 remembered until then: it says what older rows have in new columns, and whether they are known at all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,16 @@ class LogDefinitions:
             for position, (column, type_) in enumerate(zip(columns, made, strict=True), start=1)
         )
         return TableDefinition(TableShape(logged.table, shape))
+
+    @property
+    def awaiting(self) -> list[TableName]:
+        """Tables that were altered, and had no row since."""
+        return [table for table in self.tables if str(table) in self.remembered.altered]
+
+    def described(self, tables: Iterable[LoggedTable]) -> Iterator[Change]:
+        """The definitions of such tables, as they are at this place of the log."""
+        for logged in tables:
+            yield from self._describe(logged)
 
     def changes(self, part: Part) -> Iterator[Change | RowChange]:
         """The changes of the stream for a part of a transaction."""

@@ -94,6 +94,7 @@ class LogRecorder:
             try:
                 for transaction in reader.read(recording.place, waits=waits):
                     if transaction is None:
+                        recording.describe(reader)
                         recording.rest(reader.clock)
                         self.current_as_of = time.time()
                     else:
@@ -105,6 +106,7 @@ class LogRecorder:
             except LogUnreadable as lost:
                 recording.lost(lost.reason)
                 raise
+            recording.describe(reader)
             recording.rest(reader.clock, at_once=True)
             return recording.writer.end
 
@@ -166,6 +168,13 @@ class _Recording:
         if self._due():
             self._commit(min(max(transaction.time, self.writer.end.time), _text(datetime.now(UTC))))
         return 0
+
+    def describe(self, log: ChangeLog) -> None:
+        """All that the log has is recorded: tables that were altered need not wait for their next row."""
+        if awaiting := self.definitions.awaiting:
+            self.writer.add_made(self.definitions.described(log.described(awaiting, self.place)))
+            if self.writer.added:
+                self._commit(_text(log.clock()))
 
     def rest(self, clock: Callable[[], datetime], *, at_once: bool = False) -> None:
         """All that the log has is recorded: says so from time to time, if nothing else was written."""

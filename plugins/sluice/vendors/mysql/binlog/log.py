@@ -7,7 +7,7 @@ of its log gives the same GTIDs to other transactions.
 
 import logging
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -94,6 +94,14 @@ class BinaryLog:
 
     def clock(self) -> datetime:
         return self.session.clock()
+
+    def described(self, tables: Sequence[TableName], at: LogPlace) -> Collection[LoggedTable]:
+        shapes, unfit = catalog.shapes(self.session, tables), required.unfit(self.session, tables)
+        # A statement is in the log before the catalogue can be read again. So what was read is of the end, if nothing
+        # came meanwhile.
+        if not Transactions.parse(at.transactions).covers_all_of(Transactions.parse(self.end().transactions)):
+            return []
+        return [columns.logged(shape) for table, shape in shapes.items() if table not in unfit]
 
     def kept_seconds(self) -> float | None:
         (seconds,) = self.session.run("SELECT @@global.binlog_expire_logs_seconds").fetchone() or (0,)
