@@ -51,15 +51,6 @@ _WIDEST = 1_600
 """The most columns of a stage table (of a sub-select 1,664)."""
 
 
-@dataclass(frozen=True)
-class Merged:
-    """Rows of the slave that were touched."""
-
-    deleted: int = 0
-    updated: int = 0
-    inserted: int = 0
-
-
 class Merger:
     """Merges into one slave over one connection.
 
@@ -86,11 +77,12 @@ class Merger:
         for constraint in sorted(immediate):
             self.connection.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE".encode())
 
-    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> Merged:
-        """Applies the net changes of a window (or slice). Several of one table must not share keys."""
+    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> int:
+        """Applies the net changes of a window (or slice). Several of one table must not share keys. Returns how many
+        rows of the slave were touched."""
         changes = [change for change in changes if isinstance(change, Staged) or change.rows]
         if not changes:
-            return Merged()
+            return 0
         if self.cascades:
             # Foreign keys and triggers may have been added since they were read; no statement would fail because of it.
             self.targets.forget()
@@ -113,7 +105,7 @@ class Merger:
 
     # Planning the steps
 
-    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, reinserted: Collection[TableName]) -> Merged:
+    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, reinserted: Collection[TableName]) -> int:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, reinserted)
@@ -223,13 +215,8 @@ class Merger:
 
     # Executing them
 
-    def _apply(self, steps: list[MergeStep]) -> Merged:
-        counts = self._run(steps, judge=True, before=self._savepoint())
-        touched = dict.fromkeys(("deleted", "updated", "inserted"), 0)
-        for step, count in zip(steps, counts, strict=True):
-            word = {"delete": "deleted", "remove": "deleted", "insert": "inserted"}.get(step.kind, "updated")
-            touched[word] += count
-        return Merged(**touched)
+    def _apply(self, steps: list[MergeStep]) -> int:
+        return sum(self._run(steps, judge=True, before=self._savepoint()))
 
     def _savepoint(self) -> list[str]:
         """The statements that make a savepoint, in place of that of an earlier merge."""
