@@ -124,7 +124,9 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         def made() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
             found = roots(gathered, gathered.moment(datetime.now(UTC)))
-            return show(request, "html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS)
+            return show(
+                request, "feeding.html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS
+            )
 
         return await in_thread(made)
 
