@@ -202,7 +202,7 @@ class _Comparison:
         finding = self.finding
         if self.view.seen is not None:
             self._take_back(digests)
-        elif sample and finding.key:
+        if sample and finding.key:
             self._sampled(digests, sample)
             return
         for unequal_rows in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
@@ -392,14 +392,13 @@ class _Comparison:
     def _drawn(self, digests: Digests, keys: Sequence[Row], of_master: bool) -> None:
         """Compares drawn rows; of those drawn on the slave, only whether the master has them."""
         self.finding.travelled += 2 * len(keys)
-        for key, master_row, slave_row in self._rows(digests, keys):
+        for key, present_row, slave_row in self._rows(digests, keys):
+            master_row = self._former_row(key) if key in self.before else present_row
             if not of_master:
                 if master_row is None:
                     self._keep(Kind.EXTRA, [key])
-            elif slave_row is None:
-                self._keep(Kind.MISSING, [key])
             elif master_row != slave_row:
-                self._keep(Kind.DIFFERENT, [key])
+                self._keep(_kind(master_row, slave_row), [key])
 
     def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
         rows = self.finding.found[kind]

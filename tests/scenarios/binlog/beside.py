@@ -110,8 +110,8 @@ class Beside:
     def apply(self) -> Applying:
         return Applying(self, ThreadExecutor(2))
 
-    def resync(self, table: str, action: Action = Action.VERIFY) -> TableResult:
-        return resync(self.pair, self.redis, TableName("public", table), CompareOptions(), action, None)
+    def resync(self, table: str, action: Action = Action.VERIFY, sample: int = 0) -> TableResult:
+        return resync(self.pair, self.redis, TableName("public", table), CompareOptions(sample=sample), action, None)
 
     @property
     def checkpoint(self) -> Checkpoint | None:

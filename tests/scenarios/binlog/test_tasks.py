@@ -22,6 +22,7 @@ from sluice.load.loader import load_worker
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
+from sluice.verify.findings import Kind as Difference
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action
 from tests.airflow_connections import connect_airflow
@@ -103,6 +104,8 @@ def test_a_slave_is_recorded_loaded_kept_compared_and_mended_by_its_tasks(rig: B
         rig.await_current()
         rig.slave.execute(b"DELETE FROM public.t WHERE id = (SELECT min(id) FROM public.t)")
         rig.slave.execute(b"UPDATE public.pairs SET v = 'another'")
+        sampled = rig.resync("pairs", sample=100).finding
+        assert sampled.found[Difference.DIFFERENT].count >= sampled.sampled > 0
         for table, wrong in (("t", 1), ("pairs", len(rig.rows("pairs", "x")))):
             result = rig.resync(table, Action.REPAIR)
             assert (result.finding.faults, result.repaired, result.refused) == (wrong, wrong, "")
