@@ -24,10 +24,11 @@ import redis
 from sluice.apply import slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter, require_repeatable
 from sluice.apply.definition_follower import DefinitionFollower, DefinitionWatch
+from sluice.apply.escalation import Outages
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler, SlaveAnswers
 from sluice.apply.status_report import StatusReport, SummaryLog
-from sluice.apply.waits import GateWatch, Outages, Pace
+from sluice.apply.waits import GateWatch, Pace
 from sluice.apply.window_applier import WindowApplier
 from sluice.configuration.model import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply

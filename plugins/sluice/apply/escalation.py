@@ -8,6 +8,7 @@ of failure are tried from the top, and the first one that has another attempt is
 The ladder ends, because each attempt has a higher `Attempt.height` than the one before it, and heights are bounded.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -26,12 +27,12 @@ from sluice.database.conflicts import (
     SlaveTableMissing,
     TableForbidden,
 )
-from sluice.database.errors import StatementFailed
+from sluice.database.errors import LoginRefused, StatementFailed
 from sluice.database.rows import TableRefused
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.names import TableName
 from sluice.model.position import Window
-from sluice.pair import Pair
+from sluice.pair import ConnectionsOutdated, Pair
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
 
 MOST_COMPARED = 10
@@ -253,3 +254,39 @@ class Escalation:
     @staticmethod
     def _replaying(tried: Attempt, tables: Collection[TableName]) -> Attempt:
         return replace(tried, replayed=tried.replayed.union(tables))
+
+
+# After an outage everything is read again, over new sessions: the apply tries again, or ends for a new process.
+
+LONGEST_BACKOFF_SECONDS = 15.0
+LONG_OUTAGE_SECONDS = 600.0
+"""An apply that lived this long is started again at once (`sluice.airflow.restart_policy`)."""
+
+
+class Outages:
+    """The outages of one apply. `logged_in`: whether its process has been connected to both databases."""
+
+    def __init__(self, pair: Pair, *, logged_in: bool):
+        self.pair = pair
+        self.logged_in = logged_in
+        self._backoff = 0.0
+        self._since: float | None = None
+
+    def ended(self) -> None:
+        """A turn went well."""
+        self._backoff, self._since = 0.0, None
+
+    def pause(self, outage: Transient) -> float:
+        """Seconds to wait before the next try. Raises `ConnectionsOutdated` after outages of `LONG_OUTAGE_SECONDS`
+        without a turn in between."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        elif now - self._since > LONG_OUTAGE_SECONDS:
+            raise ConnectionsOutdated(self.pair, outage) from outage
+        self._backoff = min(max(2 * self._backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+        return self._backoff
+
+    def refused(self, refusal: LoginRefused) -> SluiceError:
+        """The meaning of a refused login: a person must act, unless the account was admitted before."""
+        return ConnectionsOutdated(self.pair, refusal) if self.logged_in else refusal

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply import waits
+from sluice.apply import escalation
 from sluice.coordination.gate import ERROR, Gate
 from sluice.database.errors import LoginRefused
 from sluice.model.names import TableName
@@ -87,7 +87,7 @@ def test_a_wrong_password_closes_the_gate_and_needs_a_person(pair: Rig) -> None:
 def test_after_a_long_outage_the_job_ends_and_restarts_with_current_connections(
     pair: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "LONG_OUTAGE_SECONDS", 0.4)
+    monkeypatch.setattr(escalation, "LONG_OUTAGE_SECONDS", 0.4)
     pair.pair = replace(pair.pair, slave_info=replace(pair.pair.slave_info, port=1))
     with pytest.raises(ConnectionsOutdated, match=r"not reachable.* Airflow has them"), pair.apply():
         pair.await_that(lambda: False)

@@ -85,7 +85,7 @@ def strikes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         found.strike(committed=True)
 
     monkeypatch.setattr(PairSessions, "slave_transaction", struck)
-    monkeypatch.setattr("sluice.apply.waits.LONGEST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("sluice.apply.escalation.LONGEST_BACKOFF_SECONDS", 0.01)
     return found
 
 
