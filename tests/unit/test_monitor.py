@@ -229,6 +229,10 @@ def test_a_master_whose_redo_is_not_read_is_shown_so(heard: float | None, told: 
     redo = None if heard is None else RedoStatus("process 7 on db", 1, NOW.timestamp() - heard, ())
     found = [message.text for message in master_messages(of_redo, KnownMaster(redo=redo), NOW)]
     assert any("Start the DAG capture_redo" in text for text in found) is told
+    binary = RedoStatus("process 7 on db", 1, NOW.timestamp() - 100, (), capture="binlog", kept_seconds=864_000.0)
+    recorded = replace(of_redo, master=replace(of_redo.master, capture="binlog"))
+    (first, *_) = master_messages(recorded, KnownMaster(redo=binary), NOW)
+    assert "The master deletes its log after 10 days" in first.text
 
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:

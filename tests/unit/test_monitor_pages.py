@@ -194,6 +194,19 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     )  # fmt: skip
 
 
+def test_master_and_slave_show_the_binary_log_that_is_recorded() -> None:
+    reads = ThreadStatus("master-bin.000012", "running", 0, 345, NOW.timestamp() - 2)
+    binary = RedoStatus("host <a>", 2, NOW.timestamp(), (reads,), capture="binlog")
+    page = rendered(
+        "master.html", visitor=OLGA, known=KnownMaster(redo=binary), looked=LastAnswer(None, None, "down"), rows=[],
+        place="x", messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
+    )  # fmt: skip
+    assert "File State Log Offset Behind Restarts master-bin.000012 running – 345 2.0 s 0" in words(page)
+    assert "Log master-bin.000012 running, 2.0 s behind ; read by host <a>" in words(
+        slave_page(OLGA, None, said(), binary)
+    )
+
+
 def test_a_slave_shows_the_redo_threads_of_its_master() -> None:
     page = slave_page(OLGA, None, said(), REDO)
     assert "thread 1_1 running, 3.0 s behind ; thread 1_2 failed ; read by host <a>" in words(page)

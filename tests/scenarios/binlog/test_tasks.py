@@ -69,14 +69,24 @@ def capture() -> Job:
     return job
 
 
-def test_a_slave_is_recorded_loaded_kept_compared_and_mended_by_its_tasks(rig: Beside) -> None:
+def test_a_slave_is_recorded_loaded_kept_compared_and_mended_by_its_tasks(
+    rig: Beside, caplog: pytest.LogCaptureFixture
+) -> None:
     master, walk = rig.master, Walk(prefix="REC_", slave="dr1", transfer="online")
-    master.run(f"REVOKE REFERENCES ON {master.database}.* FROM {ACCOUNT}@'%'", "SET GLOBAL sync_binlog = 0")
+    master.run(
+        f"REVOKE REFERENCES ON {master.database}.* FROM {ACCOUNT}@'%'",
+        "SET GLOBAL sync_binlog = 0, GLOBAL binlog_expire_logs_seconds = 60",
+    )
     try:
-        with pytest.raises(NotReady, match=r"(?s)SET GLOBAL sync_binlog = 1.*GRANT REFERENCES"):
+        with pytest.raises(NotReady, match=r"(?s)SET GLOBAL sync_binlog = 1.*GRANT REFERENCES") as told:
             walk.do(check, "check")
+        assert "binlog_expire_logs_seconds of 86400" in caplog.text
+        assert "2 things are lacking" in str(told.value)
     finally:
-        master.run("SET GLOBAL sync_binlog = 1", f"GRANT REFERENCES ON {master.database}.* TO {ACCOUNT}@'%'")
+        master.run(
+            "SET GLOBAL sync_binlog = 1, GLOBAL binlog_expire_logs_seconds = 0",
+            f"GRANT REFERENCES ON {master.database}.* TO {ACCOUNT}@'%'",
+        )
     job = capture()
     until(lambda: any(master.folder.glob("*.jsonl")))
     for each, name in ((check, "check"), (install_resources, "install_resources"), (reconcile, "reconcile"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sluice import sql_files
 from sluice.errors import Terminal
-from sluice.model.lack import Lack
+from sluice.model.lack import Lack, Severity, errors
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog, grants
 from sluice.vendors.mysql.connection import MySQLSession
@@ -28,6 +28,8 @@ PRIVILEGES = {
 """On all databases."""
 OF_TABLES = ("SELECT", "REFERENCES")
 """On the databases of the tables: without another one than SELECT, foreign keys are hidden."""
+SHORTEST_KEPT = 86_400
+"""Seconds for which the log is kept at least, without a warning."""
 FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
 _ACTIONS = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
@@ -78,6 +80,12 @@ def lacking(found: Found) -> list[Lack]:
         if found.settings.get(name, "").upper() != wanted:
             value = wanted if wanted.isdigit() else f"'{wanted}'"
             lack(f"{name} = {wanted}", why, f"SET GLOBAL {name} = {value}", "Write it into the configuration, too.")
+    kept = int(found.settings.get("binlog_expire_logs_seconds") or 0)
+    if 0 < kept < SHORTEST_KEPT:
+        why = f"it is {kept}: what is deleted before it was recorded is lost, and all slaves are loaded again"
+        statement = f"SET GLOBAL binlog_expire_logs_seconds = {10 * SHORTEST_KEPT}"
+        what = f"binlog_expire_logs_seconds of {SHORTEST_KEPT} or more, or 0"
+        lacks.append(Lack("", what, why, statement, Severity.WARNING))
     for name, databases in found.filters.items():
         if databases:
             remedy = "Take it out of the server's configuration, and restart it."
@@ -105,7 +113,7 @@ def lacking(found: Found) -> list[Lack]:
 
 def expect(session: MySQLSession, tables: Sequence[TableName]) -> None:
     """Raises `MasterUnfit`."""
-    if lacks := lacking(find(session, tables)):
+    if lacks := errors(lacking(find(session, tables))):
         raise MasterUnfit(session.info.place, lacks)
 
 
