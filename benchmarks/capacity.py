@@ -16,31 +16,31 @@ from rich.table import Table
 class Costs:
     """Of one pair: cores are seconds of CPU in a second, of an AMD EPYC.
 
-    Measured on docker-compose.yaml as the difference between no pair, a pair at rest, and a pair with 157 transactions
-    of one row a second, by the CPU time of each container and its packets, for 40 s each, while other work kept the
-    machine busy. The figures are therefore high: caches were shared, and few requests were batched.
+    Measured by `benchmarks.pair_costs` on docker-compose.yaml as the difference between a pair at rest and a pair with
+    157 transactions of one row a second, for 60 s each, while other work kept the machine busy. Memory, the watcher and
+    Spark Connect are the difference between no pair and one at rest, measured before.
     """
 
-    apply_rest: float = 0.019
+    apply_rest: float = 0.0166
     """Cores of its Python worker while nothing changes."""
-    apply_turn: float = 0.0073
-    """CPU seconds of a turn of the apply with a few changes: 0.447 cores at 157 changes/s."""
+    apply_turn: float = 0.0042
+    """CPU seconds of a turn of the apply with a few changes: 0.31 cores at 157 changes/s."""
     turn_pause: float = 0.010
     """The seconds that an apply waits after a short window."""
     apply_change: float = 1.5e-6
     """CPU seconds of the apply for each change of a large window: half of what `bench drain` needs."""
     apply_memory: float = 0.15
     """GB of its Python worker, its share of what workers have together counted once."""
-    master_rest: float = 0.0215
+    master_rest: float = 0.0288
     master_change: float = 0.0011
     """CPU seconds of the master for a transaction of one row: the application's own work, its capture, its reading."""
-    slave_turn: float = 0.0014
-    redis_rest: float = 23.0
+    slave_turn: float = 0.00072
+    redis_rest: float = 28.0
     """Requests a second of an apply and its watcher to Redis while nothing changes."""
-    redis_turn: float = 1.2
+    redis_turn: float = 1.6
     """Requests of a turn with changes."""
-    redis_request: float = 0.00015
-    """CPU seconds of Redis for a request over TLS. It answers with one thread."""
+    redis_request: float = 0.00009
+    """CPU seconds of Redis for a request over TLS, its health check included. It answers with one thread."""
     watcher: float = 0.0045
     """Cores of the triggerer for the watcher of one pair."""
     connect: float = 0.003
