@@ -83,9 +83,9 @@ def lacking(found: Found) -> list[Lack]:
     kept = int(found.settings.get("binlog_expire_logs_seconds") or 0)
     if 0 < kept < SHORTEST_KEPT:
         why = f"it is {kept}: what is deleted before it was recorded is lost, and all slaves are loaded again"
-        statement = f"SET GLOBAL binlog_expire_logs_seconds = {10 * SHORTEST_KEPT}"
+        longer = f"SET GLOBAL binlog_expire_logs_seconds = {10 * SHORTEST_KEPT}"
         what = f"binlog_expire_logs_seconds of {SHORTEST_KEPT} or more, or 0"
-        lacks.append(Lack("", what, why, statement, Severity.WARNING))
+        lacks.append(Lack("", what, why, longer, Severity.WARNING))
     for name, databases in found.filters.items():
         if databases:
             remedy = "Take it out of the server's configuration, and restart it."
