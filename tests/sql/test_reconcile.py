@@ -141,6 +141,31 @@ def test_a_renamed_table_stays_captured_under_its_new_name(role_master: Master) 
     assert items.count(("t", "ALTER")) == 1 and {action for _, action in items} == {"ALTER", "INSERT"}
 
 
+def test_a_table_that_was_made_anew_is_another_table(role_master: Master) -> None:
+    """For an account that may create no event triggers, and a person who triggers reconcile_tables right after it."""
+    master = role_master
+    master.sql("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    master.register("t")
+    after = master.last_key()
+    master.sql("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, w int)", "INSERT INTO t VALUES (1, 2)")
+    master.reconcile(wanted("t"))
+    master.sql("INSERT INTO t VALUES (3, 4)")
+    actions = [item.action for item in master.items(after, ddl=True)]
+    assert actions == ["DROP", "CREATE", "INSERT", "INSERT"]
+
+
+def test_a_dropped_table_is_dropped_and_not_only_left_out(role_master: Master) -> None:
+    """For an account that may create no event triggers, and a person who triggers reconcile_tables right after it."""
+    master = role_master
+    master.sql("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
+    master.register("t", "u")
+    after = master.last_key()
+    master.sql("DROP TABLE t")
+    master.reconcile(wanted("u"))
+    assert [(item.table.name, item.action) for item in master.items(after, ddl=True)] == [("t", "DROP")]
+    assert master.reconcile(wanted("u")).steps == ()
+
+
 def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> None:
     # As after a restore that made the tables anew: same names, other tables.
     two.sql("SET event_triggers = off", "DROP TABLE a", "CREATE TABLE a (id int PRIMARY KEY)", "RESET event_triggers")

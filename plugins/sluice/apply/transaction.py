@@ -358,10 +358,12 @@ class WindowTransaction:
     def _note_columns(self, change: CutItem) -> None:
         """Notes name and columns that the slave's table has now: the item may come once more."""
         store = DefinitionStore.of(self.pair, self.sessions.slave)
-        store.forget_columns(change.table)
-        if change.defined is not None and change.defined.table != change.table and change.action is not Action.DROP:
+        if change.action is Action.DROP:
+            store.forget_table(change.table)
+            return
+        if change.defined is not None and change.defined.table != change.table:
             store.rename_table(change.table, change.defined.table)
-        if change.followed is not None and change.action is not Action.DROP:
+        if change.followed is not None:
             store.put_columns(change.followed, followed=True)
 
     def _name_is_taken(self, change: CutItem) -> bool:

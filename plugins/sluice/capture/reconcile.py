@@ -56,8 +56,8 @@ class ReconcileReport:
 
 
 def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
-    """Compares TABLES with the configuration, and changes neither. Only tables that were renamed get their new name in
-    TABLES, since otherwise they would be one that is gone and another one that is new.
+    """Compares TABLES with the configuration, and changes neither; but where a table seems to leave, it first looks
+    whether it was renamed or dropped, which slaves follow.
 
     Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` where the resources are missing or
     not of this release.
@@ -72,7 +72,7 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
         if unfit:
             raise TablesUnfit(prefix, unfit)
         steps = plan(wanted, registry.read())
-    if {Add, Remove} <= set(map(type, steps)):
+    if any(isinstance(step, Remove) for step in steps):
         vendor.queue(connection, prefix, schema).check_definitions()
         with connection.transaction():
             steps = plan(wanted, registry.read())

@@ -69,19 +69,19 @@ class DefinitionStore(SlaveStore):
 
     def put_columns(self, shape: TableShape, *, followed: bool) -> None:
         """Records the columns that the slave's table has now."""
-        self.forget_columns(shape.table)
+        self._execute("definitions_forget", **_columns_of(shape.table))
         text = format_definition(TableDefinition(shape))
         self._execute("definitions_put", **_columns_of(shape.table), definition=text, making=not followed)
 
-    def forget_columns(self, table: TableName) -> None:
-        """Notes that the slave no longer has the table."""
-        self._execute("definitions_forget", **_columns_of(table))
+    def forget_table(self, table: TableName) -> None:
+        """Notes that the slave no longer has the table: another one of its name brings definitions of its own."""
+        self._execute("definitions_forget_table", table_schema=table.schema, table=table.name)
 
     def rename_table(self, old: TableName, new: TableName) -> None:
         """Notes that the slave's table has another name. Does nothing when called once more."""
-        tables = {(schema, name) for kind, schema, name, *_ in self._execute("definitions_read") if kind != _COLUMNS}
-        if (old.schema, old.name) in tables:
-            self._execute("definitions_forget_table", table_schema=new.schema, table=new.name)
+        tables = {TableName(schema, name) for _, schema, name, *_ in self._execute("definitions_read")}
+        if old in tables:
+            self.forget_table(new)
             names = {"new_schema": new.schema, "new_table": new.name}
             self._execute("definitions_rename_table", table_schema=old.schema, table=old.name, **names)
 

@@ -84,12 +84,13 @@ class Registry(Bound):
         """Brings the triggers of `table` up to date and its STATUS to OK. Returns in words what was done, if anything.
 
         Waits for the table's writers, and blocks new ones, only when a trigger must be made. First queues a change of
-        definition that was not reported yet, because the new triggers would never report it.
+        definition that was not reported yet, because the new triggers would never report it; or that another table has
+        the name now.
         """
         self.session.execute(
             f"SELECT {self.name('check_table')}(x.schemaname, x.tablename) FROM {self.name('captures')} x "
-            f"WHERE x.schemaname = %s AND x.tablename = %s AND x.relid = {self.name('relation')}(%s, %s)",
-            [table.schema, table.name] * 2,
+            "WHERE x.schemaname = %s AND x.tablename = %s",
+            [table.schema, table.name],
         )
         row = self.session.execute(
             f"SELECT {self.name('create_trigger')}(%s, %s)", [table.schema, table.name]
