@@ -13,8 +13,8 @@ INSTALLED = SHIPPED.is_dir()
 """Whether this is an installed package, not a checkout."""
 ROOT = SHIPPED if INSTALLED else PACKAGE.parents[1]
 """The folder with `dags`, `include/sql` and `spark_jobs`."""
-PROGRAM = "sluice" if INSTALLED else "./sluice"
-"""What a person types to run Sluice."""
+PROGRAM = os.environ.get("SLUICE_PROGRAM") or ("sluice" if INSTALLED else "./sluice")
+"""What a person types to run Sluice: the image of docker-compose.yaml is a checkout with `sluice` on its PATH."""
 DAGS = ROOT / "dags"
 SQL = ROOT / "include" / "sql"
 

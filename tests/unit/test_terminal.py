@@ -147,6 +147,7 @@ def test_a_text_names_the_command_as_it_is_typed_here() -> None:
     naming = {file: texts(module) for file, module in modules.items() if "./sluice" in module}
     found = {(file, text) for file, ours in naming.items() for text in ours if "./sluice" in text and text not in own}
     assert naming and not found
+    assert not [page for page in PACKAGE.rglob("*.html") if "./sluice" in page.read_text()]
 
 
 CONFLICT = "public.orders: the slave has no row with the key id = 7 and more than one line"

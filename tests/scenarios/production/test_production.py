@@ -3,6 +3,8 @@
 Tests run in their order, on one shape. docs/production.md says which images stand in for the real ones.
 """
 
+import re
+
 import pytest
 
 from tests.scenarios.production.docker import CommandFailed
@@ -12,6 +14,9 @@ pytestmark = pytest.mark.long
 
 STATEFUL = {"metadata", "redis", "s3", "master", "slave"}
 PASSWORD = "PGPASSWORD=$(cat /run/secrets/metadata_password)"
+ERROR = re.compile(r"\[(error|critical)|\b(ERROR|FATAL|CRITICAL)\b|^[EF]\d{4} |Traceback")
+BEFORE_ITS_TABLES = 'relation "log" does not exist'
+"""Airflow notes its command that makes them."""
 
 
 def test_two_commands_end_in_a_loaded_slave_and_say_where_the_pages_are(shape: Shape) -> None:
@@ -43,6 +48,18 @@ def test_changes_arrive_and_a_comparison_by_the_cluster_finds_no_difference(shap
 
 def test_the_command_works_inside_a_container(shape: Shape) -> None:
     assert "NORMAL" in shape.compose.exec("scheduler", "sluice", "status", "SHOP_", "dr1")
+    assert "usage: sluice " in shape.compose.exec("scheduler", "sluice", "--help"), "as it is typed there"
+
+
+def test_no_log_has_an_error(shape: Shape) -> None:
+    logs = {service: shape.compose.logs(service, 20_000).splitlines() for service in shape.compose.states()}
+    assert all(logs.values())
+    assert [
+        f"{service}: {line[:300]}"
+        for service, lines in logs.items()
+        for line in lines
+        if ERROR.search(line) and BEFORE_ITS_TABLES not in line
+    ] == []
 
 
 def test_files_are_carried_by_s3_after_an_approval(shape: Shape) -> None:

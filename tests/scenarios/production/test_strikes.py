@@ -67,7 +67,9 @@ def test_containers_without_their_network_for_five_minutes_come_back(shape: Shap
     with contextlib.ExitStack() as cut:
         for service in services:
             cut.enter_context(shape.compose.isolated(service))
+        mark = shape.change()
         time.sleep(300)
+        assert not shape.has(mark) or not {"master", "slave"} & set(services), "the network is gone"
     shape.heals()
 
 

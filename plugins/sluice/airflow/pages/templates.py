@@ -21,6 +21,7 @@ from sluice.model.sample import Sample
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
 from sluice.operate.remedies import on_page
+from sluice.paths import PROGRAM
 from sluice.verify.page import templates_in
 
 # Computes the SVG paths of curves, which templates draw.
@@ -191,6 +192,7 @@ def environment() -> Environment:
         "moment": moment,
         "short_clock": short_clock,
         "counted": counted,
+        "program": PROGRAM,
         "lag_curve": lag_curve,
         "rate_curve": rate_curve,
         "SORTS": SORTS,
