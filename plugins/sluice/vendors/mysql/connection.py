@@ -363,6 +363,7 @@ def connect(
 
 _OWN_SETTINGS = (
     f"sql_mode = '{SQL_MODE}'",
+    "autocommit = 1",  # the driver does not ask again after init_connect
     "time_zone = '+00:00'",
     "foreign_key_checks = 1",
     "unique_checks = 1",
