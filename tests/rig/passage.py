@@ -46,7 +46,7 @@ class Passage:
 
     def before(self, port: int) -> int:
         """The port of a proxy before a database on this machine."""
-        proxy = Proxy(port, watch=self._watch)
+        proxy = Proxy(port, watch=lambda client: self._watch(client, proxy.port))
         self._proxies.append(proxy)
         return proxy.port
 
@@ -54,8 +54,8 @@ class Passage:
         for proxy in self._proxies:
             proxy.close()
 
-    def _watch(self, port: int) -> Callable[[bytes, bool], None]:
-        side, command = self._client(port)
+    def _watch(self, client: int, proxy: int) -> Callable[[bytes, bool], None]:
+        side, command = self._client(client, proxy)
         with self._lock:
             passed = self.sides[side]
             passed.sessions[command] += 1
@@ -72,11 +72,11 @@ class Passage:
 
         return saw
 
-    def _client(self, port: int) -> tuple[str, str]:
+    def _client(self, port: int, proxy: int) -> tuple[str, str]:
         """The side and the command of the process that has the other end."""
         # A client that ends at once must not end the proxy's thread with it.
         with suppress(psutil.NoSuchProcess, NoOwner):
-            process = psutil.Process(owner(port))
+            process = psutil.Process(owner(port, proxy))
             command = " ".join(process.cmdline())
             if {process.pid, *(parent.pid for parent in process.parents())} & set(self._servers()):
                 return SPARK, command[-60:]
@@ -85,16 +85,19 @@ class Passage:
 
 
 class NoOwner(Exception):
-    """No process has the port any more."""
+    """No process has the connection any more."""
 
 
-def owner(port: int) -> int:
-    """The process that has the local port of a connection over IPv4. Raises `NoOwner`."""
+def owner(port: int, remote: int) -> int:
+    """The process that has a connection over IPv4 from a local port to a remote one: another connection may have the
+    same local port. Raises `NoOwner`."""
+    ends = f":{port:04X}", f":{remote:04X}"
+    connections = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     inode = next(
         (
-            line.split()[9]
-            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-            if int(line.split()[1].partition(":")[2], 16) == port and line.split()[9] != "0"
+            fields[9]
+            for fields in connections
+            if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]) and fields[9] != "0"
         ),
         "",
     )
@@ -102,7 +105,7 @@ def owner(port: int) -> int:
         with suppress(OSError):
             if file.readlink().name == f"socket:[{inode}]":
                 return int(file.parts[2])
-    raise NoOwner(f"no process has the port {port}")
+    raise NoOwner(f"no process has the connection from port {port}")
 
 
 @contextmanager
