@@ -7,6 +7,7 @@ costs), `report.py` (what is said).
 """
 
 import argparse
+import sys
 
 
 def run(args: argparse.Namespace) -> int:
@@ -19,5 +20,8 @@ def run(args: argparse.Namespace) -> int:
     bench = importlib.import_module(f"benchmarks.{args.name}")
     with progress.of(args.name):
         report = bench.run(args)
+    if not report.figures:
+        print(f"sluice bench: {args.name} has no figure {' or '.join(args.figure)}: see its file.", file=sys.stderr)
+        return 2
     show(report, args)
     return 0
