@@ -9,7 +9,7 @@ import pytest
 import benchmarks
 from benchmarks import progress
 from benchmarks.progress import alternate
-from benchmarks.report import Run
+from benchmarks.report import Figure, Report, Run
 
 
 def test_a_long_step_is_named_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,12 +25,15 @@ def test_a_long_step_is_named_again_and_again(capsys: pytest.CaptureFixture[str]
 
 
 def test_each_bench_says_that_it_starts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def imported(name: str) -> SimpleNamespace:
-        return SimpleNamespace(run=lambda args: progress.say("a step"))
+    def run(args: argparse.Namespace) -> Report:
+        progress.say("a step")
+        return Report(args.name, [] if args.figure else [Figure("f", "s", [Run(1.0, 1.0, {})])])
 
     monkeypatch.setattr("benchmarks.report.show", lambda report, args: None)
-    monkeypatch.setattr("importlib.import_module", imported)
-    assert benchmarks.run(argparse.Namespace(name="drain")) == 0
+    monkeypatch.setattr("importlib.import_module", lambda name: SimpleNamespace(run=run))
+    assert benchmarks.run(argparse.Namespace(name="drain", figure=["nothing"])) == 2
+    assert "drain has no figure nothing" in capsys.readouterr().err
+    assert benchmarks.run(argparse.Namespace(name="drain", figure=[])) == 0
     assert [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()] == [
         "drain: starts",
         "drain: a step",
