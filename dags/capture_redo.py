@@ -2,7 +2,7 @@
 
 For replications with `capture: redo` (Oracle) or `capture: binlog` (MariaDB). Keeps **one** job running, which writes
 the changes that slaves replay (`cdc_apply`): from redo logs with one OpenLogReplicator a redo thread, from a binary log
-as a replica of the master. The job is detached: it goes on while any part of Airflow is down. If another machine
+as a replica of the master. The job is detached: it keeps running while any part of Airflow is down. If another machine
 captures already, the job stands by and takes over when that machine is gone.
 
 - To **stop** it, mark the run as failed. To **restart** it, clear the task `capture`.

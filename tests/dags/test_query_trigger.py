@@ -40,6 +40,8 @@ def noted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> ApplyQuery:
     """Of a query that has run for an hour."""
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     monkeypatch.setattr(QueryWatch, "_ask", lambda _: "")
+    # Its thread would note after seconds, in another test, that the query is lost.
+    monkeypatch.setattr(QueryWatch, "_kill", lambda _: None)
     made = ApplyQuery(redis_store.connect(redis_url), "DEMO_", "dr1")
     made.write(QueryRecord("query1", asdict(OWNER), time.time() - HOUR, "session", "spark"))
     made.began("query1", Begun("host", 1))

@@ -22,7 +22,7 @@ from sluice.airflow.job_trigger import POLL_SECONDS, JobTrigger, Output
 from sluice.airflow.restart_policy import LEASE_SLACK, Verdict, Watched, asks_spark, judge, why_gone
 from sluice.configuration.model import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
-from sluice.coordination.apply_query import ApplyQuery, QueryRecord, QueryState
+from sluice.coordination.apply_query import WATCH_SECONDS, ApplyQuery, QueryRecord, QueryState
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.errors import SluiceError, Terminal
 
@@ -137,6 +137,7 @@ class QueryWatch:
         self.job = QueryJob(prefix, slave, record)
         self._lease = 0.0
         self._asked = time.monotonic()
+        self._renewed = 0.0
         self._status = ""
         self._spark: str | None = None
         self.taker: Owner | None = None
@@ -158,7 +159,7 @@ class QueryWatch:
             if not taker.same_task(self.job.owner):
                 self.taker = taker
                 return True
-            noted.watch()
+            self._renew_watch()
             if state.record.id != self.job.id or not state.runs:
                 return False
             reason = self._look(state)
@@ -172,6 +173,12 @@ class QueryWatch:
         except StoreUnreachable:
             self._judge_from_now()
             return True
+
+    def _renew_watch(self) -> None:
+        """Tells other Airflows, in time, that this one watches the query."""
+        if time.monotonic() >= self._renewed + WATCH_SECONDS / 3:
+            self.job.noted.watch()
+            self._renewed = time.monotonic()
 
     def _judge_from_now(self) -> None:
         """While Redis is away the lease expires; its task needs a moment to take it, and to note that it runs."""
@@ -241,7 +248,7 @@ class ConfigWatch:
         try:
             return self._compared()
         except Terminal as mistake:
-            say("The apply goes on with the configuration it has: %s", mistake)
+            say("The apply keeps its configuration: %s", mistake)
             return ""
 
     def _compared(self) -> str:

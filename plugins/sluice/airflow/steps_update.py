@@ -237,7 +237,7 @@ def _left(task: TaskContext, cancelled: bool) -> str:
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
         lacking = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
-        return f"The slave is NORMAL without these tables, all else goes on. {lacking}"
+        return f"The slave is NORMAL without these tables; everything else continues. {lacking}"
     if cancelled and state is SlaveState.NORMAL:
         return "The slave is NORMAL with the tables that it had"
     if cancelled:

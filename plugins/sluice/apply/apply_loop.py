@@ -205,7 +205,7 @@ class ApplyLoop:
         except CheckpointMoved as moved:
             if not self._states_moved():
                 raise
-            log.info("%s: states of tables have changed, all else goes on: %s", self.pair, moved)
+            log.info("%s: states of tables have changed, the other tables are applied as before: %s", self.pair, moved)
 
     def _rests(self) -> bool:
         """Waits and returns True if the last turn found nothing to do and the master has committed nothing since.
@@ -246,7 +246,7 @@ class ApplyLoop:
                 return False
             different = used_by_apply(changed, slave) != used_by_apply(self.pair.replication, slave)
         except Terminal as mistake:
-            log.warning("%s: the apply goes on with the configuration it has: %s", self.pair, mistake)
+            log.warning("%s: the apply keeps its configuration: %s", self.pair, mistake)
             self._mistake = str(mistake)
             return False
         self._mistake = ""

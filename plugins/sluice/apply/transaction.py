@@ -313,7 +313,7 @@ class WindowTransaction:
             reason = self.sessions.alterer.attempt(step.change)
             self._note_not_followed(step.change, reason)
             if not reason:
-                self._note_columns(step.change)
+                self._note_table(step.change)
         elif isinstance(step, CaughtUp):
             self._catch_up(step, plan.load_filter)
         elif step.action is Action.DIFFER:
@@ -352,10 +352,10 @@ class WindowTransaction:
             if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
                 alterer.release(change.table)
             else:
-                alterer.apply(change, partial(self._note_columns, change))
-            self._note_columns(change)
+                alterer.apply(change, partial(self._note_table, change))
+            self._note_table(change)
 
-    def _note_columns(self, change: CutItem) -> None:
+    def _note_table(self, change: CutItem) -> None:
         """Notes name and columns that the slave's table has now: the item may come once more."""
         store = DefinitionStore.of(self.pair, self.sessions.slave)
         if change.action is Action.DROP:
@@ -443,7 +443,7 @@ class WindowTransaction:
         self._limiter.log(
             logging.INFO if starts else logging.WARNING,
             f"left out {table}",
-            f"{self.pair}: {table} {why}. Its changes are left out until a load, all else goes on. "
+            f"{self.pair}: {table} {why}. Its changes are left out until a load; everything else continues. "
             f"{'reconcile_tables starts that load.' if starts else remedy}",
         )
 

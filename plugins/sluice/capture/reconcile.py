@@ -65,9 +65,10 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     wanted = list(configured)
     connection.expect_idle()
     vendor = master_of(connection.vendor)
-    registry = vendor.capture(connection, prefix, schema).registry
+    capture = vendor.capture(connection, prefix, schema)
+    registry = capture.registry
     with connection.transaction():
-        vendor.capture(connection, prefix, schema).require()
+        capture.require()
         unfit = registry.examine(entry.table for entry in wanted)
         if unfit:
             raise TablesUnfit(prefix, unfit)

@@ -112,7 +112,7 @@ def begin(update: Update, slave: Session, parts: Sequence[Part], inconsistent: M
         for place, part in enumerate(parts):
             BlockStore.of(update, slave).choose(part, place)
     log.info(
-        "%s: initial update %s begins: %s to load, all else goes on", update, update.update_id,
+        "%s: initial update %s begins: %s to load; everything else continues", update, update.update_id,
         counted(len(parts), "table"),
     )  # fmt: skip
     return True

@@ -158,7 +158,8 @@ def test_a_query_is_started_found_by_the_next_try_left_by_another_run_and_adopte
 def test_a_second_airflow_stands_by_takes_over_and_the_first_one_stands_by_when_it_is_back(
     airflow: Airflow, monkeypatch: pytest.MonkeyPatch, spark_dies: bool
 ) -> None:
-    monkeypatch.setattr("sluice.coordination.apply_query.WATCH_SECONDS", 4.0)
+    for module in ("sluice.coordination.apply_query", "sluice.airflow.query_trigger"):
+        monkeypatch.setattr(f"{module}.WATCH_SECONDS", 4.0)
     trigger = airflow.begin()
     noted, record = query().noted, query().record
     airflow.applies()

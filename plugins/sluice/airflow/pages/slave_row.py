@@ -304,7 +304,7 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
     if one.lag is not None and one.lag_level:
         messages.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
     if mistake := known.status.get("configuration"):
-        text = f"The apply goes on with the configuration it has, because of a mistake: {mistake}"
+        text = f"The apply keeps its configuration because of a mistake in the file: {mistake}"
         messages.append(Message(text, Level.CRITICAL, lasting="configuration"))
     return messages
 
