@@ -43,33 +43,6 @@ LOOK_SECONDS = 0.005
 Image = Mapping[str, str | None]
 
 
-class RecorderBehind(Transient):
-    """The log has more than the recorded stream."""
-
-    def __init__(self, place: str, position: StreamPosition, seconds: float):
-        super().__init__(
-            f"{place}: its log has more than {position}, and in {seconds:.0f} s the recorder did not get there. Rows "
-            "are read when it did: look at the run of the DAG capture_redo, or start it."
-        )
-
-
-class SnapshotNotPinned(Transient):
-    """The master commits too often for a snapshot between two commits."""
-
-    def __init__(self, place: str):
-        super().__init__(
-            f"{place}: in {PINNED_SECONDS:.0f} s there was no moment without a commit in which a snapshot could begin. "
-            "It is tried again; at a quieter time it succeeds at once."
-        )
-
-
-class NoRowLocks(Terminal):
-    """Rows cannot be locked while a block is read."""
-
-    def __init__(self, place: str):
-        super().__init__(f"{place}: with capture: binlog, blocks are read without locks. Take `initial.read` out.")
-
-
 @dataclass(frozen=True)
 class Block:
     """See `sluice.database.rows.BlockRead`."""
@@ -94,7 +67,7 @@ class LogQueue(StreamQueue, ChangeQueue):
     rows: RowsBesideLog
 
     def take(self, previous: Position | None = None) -> StreamPosition:
-        """The end of the stream, once it has the log so far. Raises `RecorderBehind` as well."""
+        """The end of the stream, once it has the log so far. Raises `recorder-behind` as well."""
         self._await(self.rows.end())
         return super().take(previous)
 
@@ -102,10 +75,13 @@ class LogQueue(StreamQueue, ChangeQueue):
 
     @contextmanager
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[Block]:
-        """Raises `TableGone`, `TableChanged`, `RecorderBehind`, `NoRowLocks`, `ChangesLost`."""
+        """Raises `TableGone`, `TableChanged`, `recorder-behind`, `no-row-locks`, `ChangesLost`."""
         rows, name = self.rows, table.table
         if lock_seconds is not None:
-            raise NoRowLocks(rows.place)
+            raise Terminal(
+                f"{rows.place}: with capture: binlog, blocks are read without locks. Take `initial.read` out.",
+                code="no-row-locks",
+            )
         self._await(rows.end())  # before a snapshot keeps old rows on the master
         try:
             try:
@@ -134,7 +110,11 @@ class LogQueue(StreamQueue, ChangeQueue):
             if shown == self._last(span.logged) and (previous is None or shown.covers_all_of(previous)):
                 return shown
             time.sleep(LOOK_SECONDS)
-        raise SnapshotNotPinned(rows.place)
+        raise Transient(
+            f"{rows.place}: in {PINNED_SECONDS:.0f} s there was no moment without a commit in which a snapshot could "
+            "begin. It is tried again; at a quieter time it succeeds at once.",
+            code="snapshot-not-pinned",
+        )
 
     def _await(self, ended: Callable[[LogPlace], bool]) -> StreamPosition:
         """The end of the stream, once it has the log so far."""
@@ -148,7 +128,11 @@ class LogQueue(StreamQueue, ChangeQueue):
             if ended(place_of(files.folder, last.end.source)):
                 return end
             if time.monotonic() - began > BEHIND_SECONDS:
-                raise RecorderBehind(self.rows.place, end, BEHIND_SECONDS)
+                raise Transient(
+                    f"{self.rows.place}: its log has more than {end}, and in {BEHIND_SECONDS:.0f} s the recorder did "
+                    "not get there. Rows are read when it did: look at the run of the DAG capture_redo, or start it.",
+                    code="recorder-behind",
+                )
             with suppress(OSError):
                 (files.folder / ASKED).touch()
             time.sleep(LOOK_SECONDS)
