@@ -11,6 +11,7 @@ from devstack.mariadb import program
 from sluice.database import csv_rows
 from sluice.database.change_log import Rows
 from sluice.database.rows import RowFormat
+from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog import columns
@@ -198,6 +199,33 @@ def test_values_that_other_databases_lack_come_as_they_are(master: Master) -> No
     (part,) = read(master, "INSERT INTO t VALUES (1, '0000-00-00', '2026-00-31 00:00:00', 0, 'none', NULL)")
     zeros = {"d": "0000-00-00", "m": "2026-00-31 00:00:00", "s": "0000-00-00 00:00:00+00"}
     assert part.rows == [{"id": "1", **zeros, "e": "", "n": None}]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "special"),
+    [
+        ("varchar(40)", "repeat('é', 11)", Special.TOO_LONG),
+        ("varbinary(40)", "repeat('x', 11)", Special.TOO_LONG),
+        ("text", "concat('a', char(0))", Special.ZERO_CHARACTER),
+        ("char(9) character set latin1", "''", Special.EMPTY),
+        ("date", "'0000-01-01'", Special.BEFORE_YEAR_1),
+    ],
+)
+def test_a_row_that_a_slave_cannot_hold_is_found_with_its_key(
+    master: Master, column: str, value: str, special: Special
+) -> None:
+    master.run("SET sql_mode = ''", f"CREATE TABLE t (a int, b varchar(9), c int, v {column}, PRIMARY KEY (b, a))")
+    master.run("INSERT INTO t VALUES (1, 'x', 0, NULL), (2, 'é', 0, '2026-01-02')")
+    wanted = {
+        "c": ColumnType("", excluded=frozenset({special})),
+        "v": ColumnType("", excluded=frozenset({special}), length=10),
+    }
+    with connect(master.info, application="test") as session:
+        shape = catalog.shape(session, TableName("public", "t"))
+        assert shape is not None
+        assert ROWS.special(session, shape, wanted) is None
+        master.run(f"INSERT INTO t VALUES (3, 'ü', 0, {value})")
+        assert ROWS.special(session, shape, wanted) == ("v", special, {"b": "ü", "a": "3"})
 
 
 def test_as_many_rows_come_as_mariadb_binlog_prints(master: Master) -> None:

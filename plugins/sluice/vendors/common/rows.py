@@ -3,12 +3,14 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from sluice.database import digests
 from sluice.database.digests import ComparedTable, TableDigest, Texts
 from sluice.database.rows import Rows, SnapshotGone, TableChanged
 from sluice.database.session import Session
+from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.common.catalog import Catalog
@@ -94,3 +96,37 @@ class PlainRows(Rows, ABC):
     def whole(self, connection: Session, table: TableName) -> bool:
         """A table that was altered or emptied since is an error of the statement that reads it."""
         return True
+
+
+class SpecialTexts(Protocol):
+    """A column's texts, and conditions of its special values."""
+
+    def text(self, alias: str) -> str: ...
+    def shown(self, value: str | None) -> str | None: ...
+    def is_special(self, alias: str, special: Special, length: int) -> str | None: ...
+
+
+def special_row(
+    texts: Callable[[str, str], SpecialTexts],
+    read: Callable[[str], Any],
+    place: tuple[str, str],
+    table: TableShape,
+    wanted: Mapping[str, ColumnType],
+) -> tuple[str, Special, dict[str, str | None]] | None:
+    """See `MasterRows.special`. `place`: the table in a query, and the end of one that gives a single row."""
+    checks = [
+        (name, special, condition)
+        for name, made in wanted.items()
+        for special in sorted(made.excluded)
+        if (condition := texts(name, table.column(name).type).is_special("t", special, made.length or 0))
+    ]
+    keys = {column.name: texts(column.name, column.type) for column in table.key}
+    which = [f"CASE WHEN {condition} THEN 1 ELSE 0 END" for _, _, condition in checks]
+    values = ", ".join([*which, *(own.text("t") for own in keys.values())])
+    either = " OR ".join(condition for _, _, condition in checks)
+    row = read(f"SELECT {values} FROM {place[0]} t WHERE ({either}) {place[1]}").fetchone() if checks else None
+    if row is None:
+        return None
+    name, special, _ = next(check for check, holds in zip(checks, row, strict=False) if int(holds or 0))
+    shown = zip(keys.items(), row[len(checks) :], strict=True)
+    return name, special, {column: own.shown(text) for (column, own), text in shown}

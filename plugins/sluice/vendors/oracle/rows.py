@@ -28,7 +28,7 @@ from sluice.model.shape import TableShape
 from sluice.vendors.common.catalog import Catalog
 from sluice.vendors.common.queries import PlainQueries
 from sluice.vendors.common.row_selection import PlainSelection, condition
-from sluice.vendors.common.rows import PlainRows
+from sluice.vendors.common.rows import PlainRows, special_row
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.digester import Digest
@@ -101,29 +101,8 @@ class OracleRows(PlainRows, MasterRows):
     def special(
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
-        """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes. Reads the table
-        once."""
-        session = native(connection)
-        checks = [
-            (name, special, condition)
-            for name, made in wanted.items()
-            for special in sorted(made.excluded)
-            if (condition := ColumnTexts(name, table.column(name).type).is_special("t", special, made.length or 0))
-        ]
-        if not checks:
-            return None
-        keys = [ColumnTexts(column.name, column.type) for column in table.key]
-        which = ", ".join(f"CASE WHEN {condition} THEN 1 ELSE 0 END" for _, _, condition in checks)
-        texts = "".join(f", {column.text('t')}" for column in keys)
-        either = " OR ".join(condition for _, _, condition in checks)
-        row = session.run(
-            f"SELECT {which}{texts} FROM {names.place(table.table)} t WHERE ({either}) AND ROWNUM <= 1"
-        ).fetchone()
-        if row is None:
-            return None
-        first = next(place for place, holds in enumerate(row) if holds)
-        key = {column.name: ColumnTexts.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
-        return (*checks[first][:2], key)
+        read = native(connection).run
+        return special_row(ColumnTexts, read, (names.place(table.table), "AND ROWNUM <= 1"), table, wanted)
 
 
 def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape) -> str:

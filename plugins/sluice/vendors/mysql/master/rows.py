@@ -21,6 +21,7 @@ from sluice.model.position import Position
 from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.model.vendors import FIRST
+from sluice.vendors.common.rows import special_row
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog import columns as logged
 from sluice.vendors.mysql.binlog import values
@@ -73,6 +74,22 @@ class LoggedTexts(ColumnTexts):
         if kind is Kind.CHAR:
             return f"TRIM(TRAILING ' ' FROM {self.text(alias)})"
         return super().canonical(alias, kind)
+
+    def is_special(self, alias: str, special: Special, length: int) -> str | None:
+        """The condition that a value is a special one; None where the type has none."""
+        text = f"{alias}.{self.quoted}"
+        if self.base in TEXTS:
+            conditions = {
+                Special.ZERO_CHARACTER: f"LOCATE(CHAR(0), {text}) > 0",
+                Special.EMPTY: f"{text} = ''",
+                Special.TOO_LONG: f"CHAR_LENGTH({text}) > {length}",
+            }
+            return conditions.get(special)
+        if self.base in ("varbinary", "blob") and special is Special.TOO_LONG:
+            return f"LENGTH({text}) > {length}"
+        if special is Special.BEFORE_YEAR_1 and self.base in ("date", "datetime", "timestamp"):
+            return f"YEAR({text}) = 0"
+        return None
 
 
 def _shortest(value: str) -> str:
@@ -307,41 +324,5 @@ class LoggedRows(MySQLRows, MasterRows):
     def special(
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
-        session = native(connection)
-        checks = [
-            (name, special, condition)
-            for name, made in wanted.items()
-            for special in sorted(made.excluded)
-            if (condition := _special(LoggedTexts(name, table.column(name).type), special, made.length or 0))
-        ]
-        if not checks:
-            return None
-        keys = [LoggedTexts(column.name, column.type) for column in table.key]
-        which = ", ".join(f"COALESCE({condition}, 0)" for _, _, condition in checks)
-        texts = "".join(f", {column.text('t')}" for column in keys)
-        either = " OR ".join(condition for _, _, condition in checks)
-        row = session.run(
-            f"SELECT {which}{texts} FROM {catalog.place(table.table)} t WHERE {either} LIMIT 1"
-        ).fetchone()
-        if row is None:
-            return None
-        first = next(place for place, holds in enumerate(row) if int(holds))
-        key = {column.name: column.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
-        return (*checks[first][:2], key)
-
-
-def _special(own: LoggedTexts, special: Special, length: int) -> str | None:
-    """The condition that a value is a special one; None where the type has none."""
-    text = f"t.{own.quoted}"
-    if own.base in TEXTS:
-        conditions = {
-            Special.ZERO_CHARACTER: f"LOCATE(CHAR(0), {text}) > 0",
-            Special.EMPTY: f"{text} = ''",
-            Special.TOO_LONG: f"CHAR_LENGTH({text}) > {length}",
-        }
-        return conditions.get(special)
-    if own.base in ("varbinary", "blob") and special is Special.TOO_LONG:
-        return f"LENGTH({text}) > {length}"
-    if special is Special.BEFORE_YEAR_1 and own.base in ("date", "datetime", "timestamp"):
-        return f"YEAR({text}) = 0"
-    return None
+        read = native(connection).run
+        return special_row(LoggedTexts, read, (catalog.place(table.table), "LIMIT 1"), table, wanted)
