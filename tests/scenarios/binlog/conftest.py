@@ -1,11 +1,12 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer, ensure_installed
+from sluice.model.connection import ConnectionInfo
 from tests.scenarios.binlog.master import SETTINGS, Master
 
 _databases = iter(range(1, 1_000_000))
@@ -31,3 +32,20 @@ def master(logging_server: MariaDBServer, tmp_path: Path) -> Iterator[Master]:
     made = Master(logging_server, f"shop_{next(_databases)}", tmp_path / "stream")
     yield made
     made.drop()
+
+
+@pytest.fixture(params=["postgres", pytest.param("mysql", marks=pytest.mark.long)])
+def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
+    """An empty database: of MariaDB on the master's own server."""
+    name = "database" if request.param == "postgres" else "mariadb_beside"
+    make: Callable[[], ConnectionInfo] = request.getfixturevalue(name)
+    return request.param, make()
+
+
+@pytest.fixture
+def mariadb_beside(logging_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
+    name = "beside"
+    logging_server.drop_account(name, name)
+    logging_server.create_account(name, name)
+    yield lambda: logging_server.info(name, name)
+    logging_server.drop_account(name, name)

@@ -1,14 +1,12 @@
 """A slave of a MariaDB master is loaded while the master is written, follows its log, and is compared and repaired."""
 
 import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
-from devstack.mariadb import MariaDBServer
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
 from sluice.verify.findings import Outcome
@@ -29,23 +27,6 @@ TABLES = (
 )
 NAMES = {"t": "id, a, b, c, d, e, g, h", "pairs": "x, y, v", "words": "w, n", "bag": "a, b"}
 ROWS = 400
-
-
-@pytest.fixture(params=["postgres", "mysql"])
-def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
-    """An empty database: of MariaDB on the master's own server."""
-    name = "database" if request.param == "postgres" else "mariadb_beside"
-    make: Callable[[], ConnectionInfo] = request.getfixturevalue(name)
-    return request.param, make()
-
-
-@pytest.fixture
-def mariadb_beside(logging_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
-    name = "beside"
-    logging_server.drop_account(name, name)
-    logging_server.create_account(name, name)
-    yield lambda: logging_server.info(name, name)
-    logging_server.drop_account(name, name)
 
 
 @pytest.fixture

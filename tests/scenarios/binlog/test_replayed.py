@@ -3,13 +3,11 @@
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devstack.mariadb import MariaDBServer
 from sluice import config
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
@@ -88,23 +86,6 @@ def normal(rows: Any) -> list[tuple[Any, ...]]:
         return str(one) if one is not None else None
 
     return sorted((tuple(value(each) for each in row) for row in rows), key=repr)
-
-
-@pytest.fixture(params=["postgres", pytest.param("mysql", marks=pytest.mark.long)])
-def slave(request: pytest.FixtureRequest) -> tuple[str, ConnectionInfo]:
-    """An empty database: of MariaDB on the master's own server."""
-    name = "database" if request.param == "postgres" else "mariadb_beside"
-    make: Callable[[], ConnectionInfo] = request.getfixturevalue(name)
-    return request.param, make()
-
-
-@pytest.fixture
-def mariadb_beside(logging_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
-    name = "beside"
-    logging_server.drop_account(name, name)
-    logging_server.create_account(name, name)
-    yield lambda: logging_server.info(name, name)
-    logging_server.drop_account(name, name)
 
 
 def write(master: Master, chance: random.Random, transactions: int) -> None:
