@@ -16,7 +16,6 @@ from sluice.database import placed
 from sluice.database.apply import DefinitionChange, DisplacedRow
 from sluice.database.conflicts import ChangeRefused, Drift
 from sluice.database.following import by_place
-from sluice.database.names_tables import NamesTables
 from sluice.database.rows import BlockRead
 from sluice.database.schema import Constraint, DomainCheck, FreeSequence
 from sluice.database.session import Session
@@ -128,10 +127,6 @@ def test_without_other_places_the_vendor_is_unchanged() -> None:
     assert placed.placed(vendor, PLACEMENT).sessions is vendor.sessions, "a part that names no tables"
 
 
-OF_MASTERS_ALONE = {"accounts", "broadcasts", "capture", "changes", "contents", "failover", "images"}
-"""Parts of a vendor that are asked of masters alone, or of a slave without targets (`failover`)."""
-WITH_OWN_NAMES = {"load_locks", "own_tables", "queries", "server_load", "sessions"}
-"""Those that name no tables but Sluice's own."""
 PASSED_ON = {
     DefinitionChange: "a `CutItem`, which is a dataclass",
     AbstractContextManager[BlockRead]: "of a master: blocks are read there",
@@ -141,11 +136,12 @@ PASSED_ON = {
 CONTAINERS = (tuple, Mapping, list, Set, Iterator, Iterable, Collection, Sequence)
 
 
-def parts(protocol: type = Target) -> Iterator[type]:
-    yield protocol
-    for name in members(protocol):
-        if part := placed.part_given(protocol, name):
-            yield from parts(part)
+WRAPPED = {part.__bases__[1] for part in placed._Part.__subclasses__()}
+"""The protocols of the parts whose names of tables are translated."""
+OF_MASTERS_ALONE = {"accounts"}
+"""Parts of a vendor that are asked of masters alone."""
+WITH_OWN_NAMES = {"load_locks", "own_tables", "queries", "sessions"}
+"""Those that name no tables but Sluice's own."""
 
 
 def members(protocol: type) -> list[str]:
@@ -189,18 +185,16 @@ def hidden(kind: Any, seen: frozenset[object] = frozenset()) -> Iterator[object]
     elif is_dataclass(kind) and not issubclass(cast(type, kind), TableName):
         for one in fields(kind):
             yield from hidden(hinted(kind)[one.name], seen | {kind}) if one.init else ()
-    elif isinstance(kind, type) and (issubclass(kind, TableName) or NamesTables in kind.__mro__):
+    elif isinstance(kind, type) and (issubclass(kind, TableName) or kind in WRAPPED):
         return
     elif kind is Any or names_tables(kind):
         yield kind
 
 
 def test_names_of_tables_are_renamed_in_every_type_that_a_part_takes_or_gives() -> None:
-    known = set(parts()) - {Target}
-    assert {"Replayer", "TablesOnSlave", "KeyOrder", "TableDigest"} <= {part.__name__ for part in known}
     missed = [
         f"{part.__name__}.{name}: {label} may hold names in {each}"
-        for part in known
+        for part in WRAPPED
         for name in members(part)
         for label, kind in hints(part, name).items()
         for each in hidden(kind)
@@ -209,18 +203,20 @@ def test_names_of_tables_are_renamed_in_every_type_that_a_part_takes_or_gives() 
     assert is_dataclass(CutItem) and not list(hidden(CutItem))
 
 
-def test_a_part_that_names_tables_says_so() -> None:
-    silent = {
-        name
-        for name in members(Target)
-        if placed.part_given(Target, name) is None and names_tables(hints(Target, name)["return"])
-    }
-    assert silent <= OF_MASTERS_ALONE | WITH_OWN_NAMES, "make its protocol `NamesTables`, or say here why not"
-    for part in set(parts()) - {Target}:
-        for name in members(part):
-            given = hints(part, name).get("return")
-            if getattr(given, "_is_protocol", False) and given not in PASSED_ON and names_tables(given):
-                assert NamesTables in given.__mro__, f"{part.__name__}.{name} gives {given}, which names tables"
+def test_each_part_that_names_tables_is_wrapped() -> None:
+    given = {name: hints(Target, name)["return"] for name in members(Target)}
+    silent = {name for name, part in given.items() if part not in WRAPPED and names_tables(part)}
+    assert silent <= OF_MASTERS_ALONE | WITH_OWN_NAMES, "wrap it, or say here why not"
+
+
+def test_a_part_gives_other_parts_wrapped() -> None:
+    for wrapper in placed._Part.__subclasses__():
+        for name in members(wrapper.__bases__[1]):
+            if hints(wrapper.__bases__[1], name)["return"] in WRAPPED:
+                given = getattr(
+                    wrapper(Recorded(), placed._Renaming(PLACEMENT.slave_name, PLACEMENT.master_name)), name
+                )
+                assert isinstance(given() if callable(given) else given, placed._Part), f"{wrapper.__name__}.{name}"
 
 
 class Hiding:

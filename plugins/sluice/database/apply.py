@@ -7,7 +7,6 @@ from typing import Protocol
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import CommitRefused, Conflict
 from sluice.database.digests import Texts
-from sluice.database.names_tables import NamesTables
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -140,7 +139,7 @@ class TableOnSlave(Protocol):
         ...
 
 
-class TablesOnSlave(NamesTables, Protocol):
+class TablesOnSlave(Protocol):
     """The slave's tables, each read once a session."""
 
     def __getitem__(self, table: TableName) -> TableOnSlave: ...
@@ -181,7 +180,7 @@ class ReplayOptions:
 PLAIN_REPLAY = ReplayOptions()
 
 
-class Replayer(NamesTables, Protocol):
+class Replayer(Protocol):
     """Applies changes one by one in REPL_KEY order, in the caller's transaction."""
 
     def replay(
@@ -201,7 +200,7 @@ class Replayer(NamesTables, Protocol):
         ...
 
 
-class Alterer(NamesTables, Protocol):
+class Alterer(Protocol):
     """Follows TRUNCATE and changes of definitions, in the caller's transaction."""
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
@@ -258,7 +257,7 @@ class Alterer(NamesTables, Protocol):
         ...
 
 
-class Merger(NamesTables, Protocol):
+class Merger(Protocol):
     """Merges net changes over one session, and knows the slave's tables."""
 
     @property
@@ -286,7 +285,7 @@ class Merger(NamesTables, Protocol):
         ...
 
 
-class Stager(NamesTables, Protocol):
+class Stager(Protocol):
     """Stages net changes beside the slave's tables, over one session in autocommit."""
 
     def load(self, tables: Iterable[TableName]) -> None:
@@ -296,7 +295,7 @@ class Stager(NamesTables, Protocol):
     def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged: ...
 
 
-class ApplyTarget(NamesTables, Protocol):
+class ApplyTarget(Protocol):
     """The functions of a slave's vendor, over a session that applies (`Sessions.begin_applying`)."""
 
     def Merger(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS) -> Merger: ...  # noqa: N802

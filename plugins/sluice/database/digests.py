@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.column_types import ColumnTypes
-from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import UNKNOWN, LogicalType
@@ -71,7 +70,7 @@ def by_canonical_texts(master: str, slave: str) -> bool:
     return master != slave or not VENDORS[master].own_texts
 
 
-class TableDigest(NamesTables, Protocol):
+class TableDigest(Protocol):
     """Computes the digests of one side's table."""
 
     @property
@@ -133,7 +132,7 @@ def rows_under(
     ]
 
 
-class Digester(NamesTables, Protocol):
+class Digester(Protocol):
     """Makes `TableDigest`s, over sessions that see one moment."""
 
     def table(

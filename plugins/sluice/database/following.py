@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice.database.names_tables import NamesTables
 from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, MasterSchemas
 from sluice.database.session import Session
 from sluice.errors import SluiceError
@@ -103,7 +102,7 @@ def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
     return definitions
 
 
-class Following(NamesTables, Protocol):
+class Following(Protocol):
     """Follows definitions over an autocommit session on the slave. Raises `NotMade` for what a slave cannot do; outages
     are `Transient`."""
 

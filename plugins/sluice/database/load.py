@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sluice.database.names_tables import NamesTables
 from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.schema import (
     CollationDefinition,
@@ -46,7 +45,7 @@ class Completed:
         self.left_out += other.left_out
 
 
-class LoadTarget(NamesTables, Protocol):
+class LoadTarget(Protocol):
     """The functions of a slave's vendor, over a session in autocommit, unless they say otherwise.
 
     `trusted`: any expression of the master may be run.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.configuration.model import Replication, SlaveConfig
-from sluice.database.names_tables import NamesTables
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
@@ -30,7 +29,7 @@ class Wanted:
     """Columns that hold numbers of large objects, which are not replicated."""
 
 
-class Preflight(NamesTables, Protocol):
+class Preflight(Protocol):
     """Checks the current account of a session. Changes nothing, and waits for no lock of a table.
 
     `light`: only what a running replication needs, in less time.

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.digests import ComparedTable, Texts
-from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
@@ -56,7 +55,7 @@ class Estimate:
     bytes: int
 
 
-class KeyOrder(NamesTables, Protocol):
+class KeyOrder(Protocol):
     """The order of one table's keys on one database. Its texts are for the vendor's own statements."""
 
     @property
@@ -154,7 +153,7 @@ class BlockRead(Protocol):
         ...
 
 
-class Rows(NamesTables, Protocol):
+class Rows(Protocol):
     """Reads tables, keys and snapshots, over a session on the database."""
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:

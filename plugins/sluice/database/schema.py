@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.model import table_definition as definitions
 from sluice.model.lack import Lack
@@ -209,7 +208,7 @@ class Comment:
     text: str
 
 
-class Schemas(NamesTables, Protocol):
+class Schemas(Protocol):
     """Compares a slave's definitions with those of its master, over a session on the slave, in any transaction. Changes
     nothing."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from sluice.database.names_tables import NamesTables
 from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
@@ -20,7 +19,7 @@ class NotEvaluated(Transient):
     """A condition could not be evaluated just now."""
 
 
-class RowSelection(NamesTables, Protocol):
+class RowSelection(Protocol):
     """Evaluates conditions over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition
     that it cannot evaluate."""
 
