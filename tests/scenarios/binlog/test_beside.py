@@ -13,7 +13,7 @@ from sluice.verify.findings import Outcome
 from tests.rig.loaders import Background
 from tests.scenarios.binlog.beside import Beside, writing
 from tests.scenarios.binlog.master import Master
-from tests.scenarios.binlog.test_replayed import normal
+from tests.scenarios.binlog.normal import normal
 from tests.scenarios.binlog.test_values import COLUMNS, made
 
 pytestmark = pytest.mark.long

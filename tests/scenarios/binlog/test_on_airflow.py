@@ -17,8 +17,8 @@ from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.binlog.beside import writing
 from tests.scenarios.binlog.master import Master
+from tests.scenarios.binlog.normal import normal
 from tests.scenarios.binlog.test_beside import fill, transaction
-from tests.scenarios.binlog.test_replayed import normal
 from tests.scenarios.with_airflow.test_capture_redo import end, started
 from tests.scenarios.with_airflow.test_detached_apply import await_value
 from tests.stacks import running_stack, until

@@ -20,6 +20,7 @@ from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamQueue
 from tests.rig.applying import Applying
 from tests.scenarios.binlog.master import Master
+from tests.scenarios.binlog.normal import normal
 from tests.scenarios.binlog.test_recorder import command
 from tests.waiting import until
 
@@ -73,19 +74,6 @@ class Replay:
         place = f'public."{table}"' if self.slave.vendor == "postgres" else f'"{table}"'
         query = f"SELECT {NAMES[table]} FROM {place}"
         return normal(self.session.execute(query.encode()).fetchall())
-
-
-def normal(rows: Any) -> list[tuple[Any, ...]]:
-    """Rows in an order and a form that clients of both vendors have in common."""
-
-    def value(one: Any) -> Any:
-        if isinstance(one, bytes | memoryview):
-            return bytes(one).hex()
-        if hasattr(one, "tzinfo"):
-            return one.replace(tzinfo=None).isoformat()
-        return str(one) if one is not None else None
-
-    return sorted((tuple(value(each) for each in row) for row in rows), key=repr)
 
 
 def write(master: Master, chance: random.Random, transactions: int) -> None:
