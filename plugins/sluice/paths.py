@@ -32,3 +32,9 @@ def base() -> Path:
     if not INSTALLED:
         return ROOT
     return Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
+
+
+def home() -> Path:
+    """The state folder, which `SLUICE_HOME` names; it may not exist yet."""
+    configured = os.environ.get("SLUICE_HOME")
+    return Path(configured).absolute() if configured else base() / ".sluice"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from sluice import paths
 from sluice.airflow import state_paths
 from sluice.airflow.pages import known
 from sluice.coordination import redis_store
@@ -259,7 +260,7 @@ def test_a_report_is_served_and_nothing_else_of_the_folder(client: TestClient, a
     assert whole.status_code == 200 and "the report" in whole.text
     assert client.get(f"/sluice/reports/{report}/report.json", headers=anna).json()[0]["prefix"] == "DEMO_"
     assert report in client.get("/sluice/reports/", headers=anna).text
-    (state_paths.home() / "report.html").write_text("outside")
+    (paths.home() / "report.html").write_text("outside")
     for path in (f"{report}/part-1.json", "%2e%2e/", "..%2f/", "nothing/", ".hidden/", "../"):
         answer = client.get(f"/sluice/reports/{path}", headers=anna)
         assert "outside" not in answer.text

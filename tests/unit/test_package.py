@@ -70,7 +70,7 @@ LOOKS = """\
 import json, sys
 from pathlib import Path
 from sluice import config, library, paths, sql_files
-from sluice.airflow import jobs, state_paths
+from sluice.airflow import jobs
 from sluice.airflow.dag_bundle import SluiceDags
 from sluice.airflow.pages.templates import STATIC, environment
 from sluice.cli.command import main
@@ -81,7 +81,7 @@ print(json.dumps({
     "statement": len(sql_files.render("postgres", "lock_session")),
     "dags": sorted(file.name for file in SluiceDags(name="sluice").path.glob("*.py")),
     "folders": [str(each) for each in config.folders()],
-    "home": str(state_paths.home()),
+    "home": str(paths.home()),
     "jobs": jobs.environment()["PYTHONPATH"],
     "page": bool(environment().get_template("overview.html")) and (STATIC / "monitor.css").is_file(),
     "archived": [name for name in zipfile.ZipFile(archive).namelist() if "shipped" in name],

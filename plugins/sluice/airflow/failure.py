@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.airflow import state_paths
 from sluice.errors import Terminal, Transient, labeled
 from sluice.log_texts import shown
 from sluice.model.mask import without_values
+from sluice.paths import home
 
 log = logging.getLogger("sluice.airflow")
 
@@ -41,7 +41,7 @@ def as_airflow(context: Context) -> Iterator[None]:
         if type(error).__module__.startswith("airflow."):
             raise  # such as TaskDeferred
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            place = error.filename or state_paths.home()
+            place = error.filename or home()
             _report(
                 context, f"{error.strerror}: {place}. Make room there; the task is tried again until there is some."
             )

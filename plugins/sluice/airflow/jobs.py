@@ -15,7 +15,7 @@ from sluice.airflow import state_paths
 from sluice.airflow.job import Job, JobState, Kind, Owner, file_name, new_id
 from sluice.airflow.process_identity import ProcessIdentity
 from sluice.errors import Transient
-from sluice.paths import python_path
+from sluice.paths import home, python_path
 
 _PASSED_ON = (
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH",
@@ -99,7 +99,7 @@ def environment() -> dict[str, str]:
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **passed,
-        "SLUICE_HOME": str(state_paths.home()),
+        "SLUICE_HOME": str(home()),
         "PYTHONPATH": os.pathsep.join(python_path()),
         "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",

@@ -9,20 +9,13 @@
 In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
 """
 
-import os
 import re
 import time
 from pathlib import Path
 
-from sluice.paths import base
+from sluice.paths import home
 
 UNREPORTED_SECONDS = 24 * 3600.0
-
-
-def home() -> Path:
-    """The state folder; it may not exist yet."""
-    configured = os.environ.get("SLUICE_HOME")
-    return Path(configured).absolute() if configured else base() / ".sluice"
 
 
 def jobs_folder() -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from sluice import config
 from sluice.capture.resources import install
 from sluice.cli import airflow, grants, sides
 from sluice.cli.account_uses import uses
@@ -20,7 +21,7 @@ from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
 from sluice.model.lack import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
-from sluice.model.vendors import FIRST, MASTERS
+from sluice.model.vendors import BINLOG, CAPTURED, FIRST, LOGGED_MASTERS
 from sluice.operate import replication_file
 from sluice.paths import PROGRAM
 from sluice.preflight.checks import NotReady
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
     creators = _creators(args.creators, patterns or (), master, console)
     usual = master.info.vendor
     entries = {side.name: replication_file.entry(side.conn_id, side.info.vendor, usual) for side in slaves}
-    of_master = replication_file.entry(master.conn_id, master.info.vendor)
+    location = _location(args, master, prefix, console) if existing_one is None else ""
+    of_master = replication_file.of_master(master.conn_id, master.info.vendor, location)
     replication, text = replication_file.drafted(
         prefix, file, existing_one, of_master, entries, patterns or (), creators
     )
@@ -85,6 +87,8 @@ def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]
         f"{', '.join(slaves)}, which the form offers within a minute.",
         f"Or: {PROGRAM} add {prefix.name.rstrip('_')} --start. {PROGRAM} status shows how far it is.",
     ]
+    if any(one.prefix == prefix and one.master.capture == BINLOG for one in config.survey(where.folder).replications):
+        lines.insert(0, f"Trigger the DAG capture_redo for {prefix} first: it records the master's log, for months.")
     if where.api is None:
         lines.insert(
             0, f"The file must lie where SLUICE_REPLICATIONS of that Airflow points; here it is in {where.folder}."
@@ -118,7 +122,7 @@ def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | No
 
 def _master(url: str | None, prefix: Prefix, existing_one: Replication | None, where: Where, console: Console) -> Side:
     conn_id = existing_one.master.conn_id if existing_one else f"{prefix.lower.rstrip('_')}_{MASTER}"
-    if existing_one is not None and existing_one.master.stream:
+    if existing_one is not None and existing_one.master.stream and existing_one.master.capture != BINLOG:
         raise NoDatabase(existing_one.master.stream.vendor)
     if url is None and existing_one is not None:
         try:
@@ -128,14 +132,25 @@ def _master(url: str | None, prefix: Prefix, existing_one: Replication | None, w
                 f"{prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: --master URL.",
                 code="master-address-needed",
             ) from unknown
-    address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
+    address = url or console.ask(f"Address of the master ({sides.URLS})", "--master URL")
     info = sides.parsed(address)
-    if info.vendor not in MASTERS:
+    if info.vendor not in CAPTURED:
         raise Terminal(
-            f"--master {address}: there are slaves alone. A master is {', '.join(MASTERS)}.",
+            f"--master {address}: there are slaves alone. A master is {', '.join(CAPTURED)}.",
             code="vendor-is-slave-only",
         )
     return Side(MASTER, conn_id, info)
+
+
+def _location(args: argparse.Namespace, master: Side, prefix: Prefix, console: Console) -> str:
+    """The folder of the recorded log, for a master that has one. On the stack's own machine there is a usual one."""
+    if master.info.vendor not in LOGGED_MASTERS:
+        return ""
+    usual = "" if args.airflow else replication_file.usual_location(prefix)
+    if args.location or (usual and (console.yes or not console.interactive)):
+        return str(args.location or usual)
+    question = "Folder for the recorded log, which all machines with jobs have under this name"
+    return console.ask(question, "--location FOLDER", usual)
 
 
 def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_only: bool) -> None:
@@ -183,7 +198,8 @@ def _tables(master: Side, console: Console) -> list[str]:
     console.say(f"Tables of {master.info.place}:")
     for one in contents:
         rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
-        console.say(f"  {one.schema}: {counted(one.tables, 'table')}{rows}, of {', '.join(one.owners)}")
+        owners = f", of {', '.join(one.owners)}" if one.owners else ""
+        console.say(f"  {one.schema}: {counted(one.tables, 'table')}{rows}{owners}")
     every = [f"{TableName(one.schema, 't')!s}"[:-1] + "*" for one in contents] or ["public.*"]
     if console.yes or not console.interactive:
         console.say(f"All are replicated: {', '.join(every)}")

@@ -11,7 +11,7 @@ from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.errors import SluiceError, Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.operate.api import ACTIVE, APPLY, UPDATE
+from sluice.operate.api import ACTIVE, APPLY, CAPTURE, UPDATE
 
 MADE_HERE = "Made by ./sluice add"
 """The description of a connection that `remove` may delete."""
@@ -83,17 +83,21 @@ def printed(conn_id: str, info: ConnectionInfo) -> str:
     return shlex.join(["airflow", "connections", "add", conn_id, *options])
 
 
-def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
-    """Marks active runs of the pairs as failed, first applies, then updates, which ends their jobs; returns a list."""
+def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str], *, capture: bool = False) -> list[str]:
+    """Marks active runs of the pairs as failed, first applies, then updates, which ends their jobs; returns a list.
+    `capture`: also those that read the master's log."""
     ended = []
-    for dag in (APPLY, UPDATE):
+    for dag in (APPLY, UPDATE, *([CAPTURE] if capture else [])):
         for run in active_runs(api, dag):
-            conf = run.get("conf") or {}
-            named = [name.strip() for name in str(conf.get("slave", "")).split(",")]
-            if str(conf.get("prefix", "")).upper() == str(prefix) and set(named) & set(slaves):
+            named = [name.strip() for name in str((run.get("conf") or {}).get("slave", "")).split(",")]
+            if _is_of(run, prefix) and (dag == CAPTURE or set(named) & set(slaves)):
                 api.call("PATCH", f"dags/{dag}/dagRuns/{quote(run['dag_run_id'], safe='')}", {"state": "failed"})
                 ended.append(f"{dag}, run {run['dag_run_id']}")
     return ended
+
+
+def _is_of(run: Mapping[str, Any], prefix: Prefix) -> bool:
+    return str((run.get("conf") or {}).get("prefix", "")).upper() == str(prefix)
 
 
 def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
@@ -124,11 +128,23 @@ def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[f
 
     `slave`: its name, or several between commas.
     """
+    return _started(api, UPDATE, prefix, {"slave": slave}, pause)
+
+
+def start_capture(api: AirflowApi, prefix: Prefix, pause: Callable[[float], None] = time.sleep) -> str | None:
+    """Triggers `capture_redo` once Airflow knows the replication; None if a run of it is active already. Raises
+    `replication-not-offered`."""
+    if any(_is_of(run, prefix) for run in active_runs(api, CAPTURE)):
+        return None
+    return _started(api, CAPTURE, prefix, {}, pause)
+
+
+def _started(api: AirflowApi, dag: str, prefix: Prefix, conf: Mapping[str, str], pause: Callable[[float], None]) -> str:
     deadline = time.monotonic() + FORM_SECONDS
-    _read_again(api)
+    _read_again(api, dag)
     while True:
         try:
-            return api.trigger(UPDATE, {"prefix": str(prefix), "slave": slave})
+            return api.trigger(dag, {"prefix": str(prefix), **conf})
         except ApiRefused as error:
             # Airflow checks params against the DAG's file as last parsed.
             if error.status != 400:
@@ -142,10 +158,10 @@ def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[f
         pause(1.0)
 
 
-def _read_again(api: AirflowApi) -> None:
+def _read_again(api: AirflowApi, dag: str) -> None:
     """Asks Airflow to parse the DAG's file now."""
     try:
-        token = api.get(f"dags/{UPDATE}")["file_token"]
+        token = api.get(f"dags/{dag}")["file_token"]
         api.call("PUT", f"parseDagFile/{quote(str(token), safe='')}")
     except SluiceError:
         return  # Airflow does so by itself, a little later

@@ -48,7 +48,7 @@ examples:
   {PROGRAM} add SHOP --master … --slave … --admin postgres --print-sql                 only prints what it would run
   {PROGRAM} add SHOP --start                                                           loads the slaves that need it
 
-A URL is postgresql://account@host:port/database, for a slave also mysql://…. The default account is 'sluice'; it is
+A URL is postgresql://account@host:port/database or mysql://…. The default account is 'sluice'; it is
 created with a generated password if the server does not have it. A URL never has a password: passwords come from
 PGPASSWORD, ~/.pgpass (or PGPASSFILE), MYSQL_PWD, or the terminal. An administrator's password is not stored, the
 account's is stored in Airflow's connection. If the account's password is unknown, the administrator sets a new one
@@ -163,6 +163,12 @@ def arguments_of_add(parser: argparse.ArgumentParser) -> None:
         metavar="ROLES",
         help="roles that will make tables on a PostgreSQL master, with commas between them: the account gets "
         "privileges on what they make (default: asked for; the owners of the present tables are known)",
+    )
+    parser.add_argument(
+        "--location",
+        metavar="FOLDER",
+        help="folder for the recorded log of a MariaDB master, which all machines with jobs have under this name "
+        "(default: asked for; with the stack's own Airflow one of its state folder)",
     )
     parser.add_argument("--print-sql", action="store_true", help="only print the SQL that is needed")
     parser.add_argument(

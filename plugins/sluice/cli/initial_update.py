@@ -16,6 +16,7 @@ from sluice.errors import SluiceError, Terminal
 from sluice.model.joining import run_of
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
+from sluice.model.vendors import BINLOG
 from sluice.operate.api import ACTIVE, APPLY, UPDATE
 from sluice.paths import PROGRAM
 
@@ -143,6 +144,8 @@ def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) 
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.", code="airflow-needed")
     configured = config.survey(place.folder).replications
     replication = next(one for one in configured if one.prefix == prefix)
+    if replication.master.capture == BINLOG and (run := airflow.start_capture(place.api, prefix)) is not None:
+        console.say(f"capture of the master's log: {place.api.url}/dags/capture_redo/runs/{run}")
     left = []
     for slave in slaves:
         if _headline(replication, slave, place) == SlaveState.NORMAL:

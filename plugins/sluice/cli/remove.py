@@ -23,6 +23,7 @@ from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.records import forget
+from sluice.coordination.redo_state import CAPTURE
 from sluice.counted import counted
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable
 from sluice.database.registry import NoDatabase, master_of
@@ -33,7 +34,7 @@ from sluice.model.failover import Phase, passed
 from sluice.model.lack import MASTER
 from sluice.model.names import prefix_meant
 from sluice.model.slave_state import SlaveState
-from sluice.model.vendors import VENDORS
+from sluice.model.vendors import BINLOG, VENDORS
 from sluice.operate import replication_file
 from sluice.paths import PROGRAM
 
@@ -73,6 +74,11 @@ class Wish:
             endpoints[slave.name] = (slave.conn_id, slave.vendor, slave.schema)
         return endpoints
 
+    @property
+    def recorded(self) -> bool:
+        """Whether the master goes too, and its log was recorded."""
+        return self.whole and self.replication.master.capture == BINLOG
+
     def schema(self, side: Side) -> str:
         return self.endpoints[side.name][2]
 
@@ -81,7 +87,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
     """Removes it. Raises `SluiceError`; then a second run continues."""
     replication = _configured(args.name, where.folder)
     file = replication.source
-    if replication.master.stream:
+    if replication.master.stream and replication.master.capture != BINLOG:
         raise NoDatabase(replication.master.stream.vendor)
     wish = _wish(replication, args.slave, args.lost)
     parties = _parties(wish, args.admin, where, console)
@@ -237,15 +243,18 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
     """Ends the applies of the slaves and waits for their end. Raises `apply-did-not-end`, `StoreUnreachable`."""
     if where.api is not None:
-        for run in airflow.end_runs(where.api, wish.replication.prefix, wish.slaves):
+        for run in airflow.end_runs(where.api, wish.replication.prefix, wish.slaves, capture=wish.recorded):
             console.say(f"ended {run}")
-    elif not console.confirm("Are all runs of cdc_apply and initial_update for it marked as failed in Airflow?"):
+    elif not console.confirm(
+        f"Are all runs of cdc_apply{', capture_redo' if wish.recorded else ''} and initial_update for it marked as "
+        "failed in Airflow?"
+    ):
         raise Terminal("End them first: nothing was removed.", code="runs-to-end-first")
     if where.store_url is None:
         return
     deadline = time.monotonic() + END_SECONDS
     with closing(redis_store.connect(where.store_url)) as client:
-        for name in wish.slaves:
+        for name in [*wish.slaves, *([CAPTURE] if wish.recorded else [])]:
             where.stop_jobs(wish.replication.prefix, name)
             while lease.taken(client, wish.replication.prefix, name):
                 if time.monotonic() > deadline:
@@ -254,7 +263,7 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
 
 
 def _has_event_triggers(wish: Wish, side: Side, session: Session) -> bool:
-    captured = side.name == MASTER or VENDORS[side.info.vendor].fails_over
+    captured = (side.name == MASTER and not wish.recorded) or VENDORS[side.info.vendor].fails_over
     return captured and side.capture(session, wish.replication.prefix, wish.schema(side)).has_event_triggers()
 
 
@@ -271,6 +280,10 @@ def _leave(wish: Wish, side: Side) -> str:
             with sides.session(side.admin) as administrator:
                 side.capture(administrator, prefix, schema).remove_event_triggers()
         # As the account, since code of an untrusted account must not run with the administrator's rights.
+        if side.name == MASTER and wish.recorded:
+            return (
+                f"nothing was installed. The recorded log stays in {wish.replication.master.location}: delete it there"
+            )
         if side.name == MASTER:
             done = leave_master(session, prefix, schema, wish.slaves)
             return "triggers and resources are removed" if done else "nothing was installed"

@@ -92,5 +92,8 @@ CHANGE_LOGS = {"mysql": "sluice.vendors.mysql.binlog.log:BinaryLog"}
 LOGGED_MASTERS = {"mysql": "sluice.vendors.mysql.master.vendor:MASTER"}
 """What reads the rows of these servers beside their recorded log: a `sluice.database.vendor.Master`."""
 
+CAPTURED = [*MASTERS, *LOGGED_MASTERS]
+"""The vendors that a master may have, by one way to capture or another."""
+
 FIRST = "postgres"
 """The default vendor of a configuration and of a position's text."""

@@ -12,7 +12,7 @@ from sluice.errors import Terminal
 APPLY, UPDATE, GATE, RESYNC, REJECTS = "cdc_apply", "initial_update", "gate", "resync", "rejects"
 RECONCILE, INSTALL = "reconcile_tables", "install_resources"
 REMOVE, UNINSTALL = "remove_transaction", "uninstall_resources"
-BROADCAST, FAILOVER, NOTIFY = "broadcast", "failover", "notify"
+BROADCAST, FAILOVER, NOTIFY, CAPTURE = "broadcast", "failover", "notify", "capture_redo"
 ACTIVE = ("queued", "running")
 LISTED = 100
 """Runs per page of Airflow's list, at most."""

@@ -12,8 +12,8 @@ from sluice.configuration.model import Replication
 from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
-from sluice.model.vendors import FIRST
-from sluice.paths import PROGRAM
+from sluice.model.vendors import BINLOG, FIRST, LOGGED_MASTERS
+from sluice.paths import PROGRAM, home
 
 HEAD = """\
 # The replication {prefix}, made by {program} add or the monitor. Every key is in docs/configuration.md.
@@ -42,6 +42,17 @@ Entries = Mapping[str, Entry]
 def entry(conn_id: str, vendor: str, usual: str = FIRST) -> Entry:
     """`usual`: the vendor of a database of which the file says none; for a slave the master's."""
     return {"conn_id": conn_id, **({} if vendor == usual else {"vendor": vendor})}
+
+
+def of_master(conn_id: str, vendor: str, location: str = "") -> Entry:
+    """The entry of a master. `location`: where the log is recorded of a vendor whose servers log their changes."""
+    logged = {"capture": BINLOG, "location": location} if vendor in LOGGED_MASTERS else {}
+    return {**entry(conn_id, vendor), **logged}
+
+
+def usual_location(prefix: Prefix) -> str:
+    """The folder for a recorded log that nobody named: in the state folder, which all machines with jobs share."""
+    return str(home() / "streams" / prefix.lower.rstrip("_"))
 
 
 def named(name: str, folder: Path) -> tuple[Prefix, Path]:

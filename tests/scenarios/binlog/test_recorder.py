@@ -215,8 +215,8 @@ def test_what_a_server_and_its_tables_lack_is_told_at_once_with_the_statements(m
         "SET GLOBAL sync_binlog = 1",
         f"GRANT REPLICATION SLAVE ON *.* TO '{ACCOUNT}'@'%'",
         f"GRANT REFERENCES ON `{master.database.replace('_', chr(92) + '_')}`.* TO '{ACCOUNT}'@'%'",
-        "ALTER TABLE `m` ENGINE = InnoDB",
     ]
+    assert "Run ALTER TABLE `m` ENGINE = InnoDB, or leave the table out." in str(told.value)
     assert "public.v as a plain table" in str(told.value)
     # The account sees foreign keys when it has the privilege.
     master.run(f"GRANT REFERENCES ON {master.database}.* TO {ACCOUNT}@'%'")

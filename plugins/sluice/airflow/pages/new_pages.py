@@ -26,13 +26,13 @@ from sluice.airflow.pages.rendering import Renderer
 from sluice.configuration.model import Replication
 from sluice.configuration.resolve import own_tables
 from sluice.configuration.rule import TablePattern
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import master_of, reach
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.model.airflow_connection import GENERIC
 from sluice.model.lack import MASTER, Lack, errors
 from sluice.model.names import TableName
-from sluice.model.vendors import MASTERS, VENDORS
+from sluice.model.vendors import CAPTURED, LOGGED_MASTERS, VENDORS
 from sluice.operate import replication_file
 from sluice.operate.api import Api
 from sluice.preflight.checks import NotReady, of_master, of_slave
@@ -81,12 +81,15 @@ class Chosen:
     """Name and connection of each."""
     tables: tuple[str, ...] = ()
     """Patterns."""
+    location: str = ""
+    """The folder for the recorded log of a master that has one; empty: the usual one."""
 
     @classmethod
     def of(cls, form: Mapping[str, Sequence[str]]) -> "Chosen":
         pairs = zip(form.get("slave", ()), form.get("conn", ()), strict=False)
         named = tuple((name.strip(), conn) for name, conn in pairs if name.strip() or conn)
-        return cls(form.get("name", [""])[0].strip(), form.get("master", [""])[0], named, tuple(form.get("tables", ())))
+        name, master, location = (form.get(field, [""])[0].strip() for field in ("name", "master", "location"))
+        return cls(name, master, named, tuple(form.get("tables", ())), location)
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -189,9 +192,9 @@ def draft(chosen: Chosen, patterns: Sequence[str]) -> tuple[Path, Replication, s
     for name, value in chosen.slaves:
         vendor, of_slave = parsed(value)
         slaves[name] = replication_file.entry(of_slave, vendor, usual)
-    replication, text = replication_file.drafted(
-        prefix, file, None, replication_file.entry(conn_id, usual), slaves, patterns
-    )
+    location = chosen.location or replication_file.usual_location(prefix)
+    of_master = replication_file.of_master(conn_id, usual, location)
+    replication, text = replication_file.drafted(prefix, file, None, of_master, slaves, patterns)
     return file, replication, text
 
 
@@ -202,7 +205,7 @@ def examined(chosen: Chosen) -> Tested:
         if any(side.trouble for side in sides):
             return Tested(tuple(sides))
         master = sessions[MASTER]
-        rows = vendor_of(parsed(chosen.master)[0]).rows
+        rows = master_of(parsed(chosen.master)[0]).rows
         present = rows.tables(master)
         tables = sorted(set(present) - own_tables(present))
         patterns = list(dict.fromkeys(every(table.schema) for table in tables))
@@ -248,9 +251,9 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
         vendor, conn_id = parsed(value)
         place = conn_id
         try:
-            if name == MASTER and vendor not in MASTERS:
+            if name == MASTER and vendor not in CAPTURED:
                 raise Terminal(
-                    f"A master is {' or '.join(MASTERS)}; {vendor} databases are slaves only.",
+                    f"A master is {' or '.join(CAPTURED)}; {vendor} databases are slaves only.",
                     code="vendor-is-slave-only",
                 )
             info = connections.info(conn_id, vendor, "the new replication")
@@ -279,7 +282,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         values: dict[str, object] = {"tested": None, "copied": "", "file": None, **more}
         return show(
             request, "new.html", visitor, 400 if problem else 200, here="new", chosen=chosen, offered=found,
-            masters=[one for one in found if one.vendor in MASTERS], problem=problem or trouble, **values,
+            masters=[one for one in found if one.vendor in CAPTURED], problem=problem or trouble, **values,
         )  # fmt: skip
 
     @app.get("/new/")
@@ -310,7 +313,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         prefix = str(replication_file.named(wish.name, file.parent)[0])
         return show(
             request, "new_done.html", visitor, here="new", prefix=prefix, slaves=[name for name, _ in wish.slaves],
-            file=file, text=text,
+            file=file, text=text, recorded=parsed(wish.master)[0] in LOGGED_MASTERS,
         )  # fmt: skip
 
 

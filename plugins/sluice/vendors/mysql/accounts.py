@@ -15,6 +15,7 @@ from sluice.model.lack import Lack, Severity, mending
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.common.own_tables import TABLES
 from sluice.vendors.mysql import catalog, grants
+from sluice.vendors.mysql.binlog.requirements import PRIVILEGES as PRIVILEGES_OF_LOG
 from sluice.vendors.mysql.connection import MySQLSession, literal, native, quoted
 from sluice.vendors.mysql.sessions import MySQLTables
 
@@ -281,7 +282,9 @@ class MySQLAccounts(Accounts):
             session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
 
     def revokes(self, connection: Session, role: str) -> list[str]:
-        """The privileges on all databases: each schema of the master but one is a database of its own."""
+        """The privileges on all databases: each schema of the master but one is a database of its own; and those by
+        which a master's log is read."""
         session = native(connection)
         own = role == session.info.user
-        return grants.revokes(session, grants.own_account(session) if own else _account_of(session, role))
+        account = grants.own_account(session) if own else _account_of(session, role)
+        return grants.revokes(session, account, PRIVILEGES_OF_LOG)

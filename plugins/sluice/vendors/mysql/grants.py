@@ -1,6 +1,7 @@
 """The privileges of an account, and the statements that change them."""
 
 import re
+from collections.abc import Collection
 
 from sluice.database.errors import StatementFailed
 from sluice.vendors.mysql.connection import MySQLSession, literal
@@ -48,13 +49,15 @@ def granted_everywhere(session: MySQLSession, grantee: str) -> set[str]:
     return {one.strip() for privileges in found for one in privileges}
 
 
-def revokes(session: MySQLSession, grantee: str) -> list[str]:
-    """The statements that take back what the account was granted on databases, not on the whole server."""
-    return [
-        f"REVOKE {privileges} ON {in_backticks(pattern)}.* FROM {grantee}"
-        for pattern, privileges in _granted(session, grantee)
-        if pattern != "*"
-    ]
+def revokes(session: MySQLSession, grantee: str, everywhere: Collection[str]) -> list[str]:
+    """The statements that take back what the account was granted on databases, and of the whole server `everywhere`."""
+    statements = []
+    for pattern, privileges in _granted(session, grantee):
+        place = "*" if pattern == "*" else in_backticks(pattern)
+        taken = [one for one in privileges.split(", ") if pattern != "*" or one in everywhere]
+        if taken:
+            statements.append(f"REVOKE {', '.join(taken)} ON {place}.* FROM {grantee}")
+    return statements
 
 
 def _granted(session: MySQLSession, grantee: str) -> list[tuple[str, str]]:

@@ -1,9 +1,11 @@
 """What a MariaDB master, its account and its tables need, so that its binary log holds every change of their rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.errors import DatabaseRefused
 from sluice.errors import Terminal
 from sluice.model.lack import Lack, Severity, errors
 from sluice.model.names import TableName
@@ -23,7 +25,7 @@ SETTINGS = {
 """Settings, the value that each needs, and what happens without."""
 PRIVILEGES = {
     "REPLICATION SLAVE": "the log is read as a replica reads it",
-    "BINLOG MONITOR": "the end of the log is asked for",
+    "BINLOG MONITOR": "its end is asked for",
 }
 """On all databases."""
 OF_TABLES = ("SELECT", "REFERENCES")
@@ -79,7 +81,8 @@ def lacking(found: Found) -> list[Lack]:
     for name, (wanted, why) in SETTINGS.items():
         if found.settings.get(name, "").upper() != wanted:
             value = wanted if wanted.isdigit() else f"'{wanted}'"
-            lack(f"{name} = {wanted}", why, f"SET GLOBAL {name} = {value}", "Write it into the configuration, too.")
+            lasting = f"{why}; the server's configuration needs it, too, for its next start"
+            lack(f"{name} = {wanted}", lasting, f"SET GLOBAL {name} = {value}")
     kept = int(found.settings.get("binlog_expire_logs_seconds") or 0)
     if 0 < kept < SHORTEST_KEPT:
         why = f"it is {kept}: what is deleted before it was recorded is lost, and all slaves are loaded again"
@@ -90,11 +93,7 @@ def lacking(found: Found) -> list[Lack]:
         if databases:
             remedy = "Take it out of the server's configuration, and restart it."
             lack(f"no {name}", f"only some databases are logged ({databases})", remedy=remedy)
-    wanted_privileges = {
-        "REPLICATION SLAVE": "the log is read as a replica reads it",
-        "BINLOG MONITOR": "its end is asked for",
-    }
-    for privilege, why in wanted_privileges.items():
+    for privilege, why in PRIVILEGES.items():
         if not {privilege, "ALL PRIVILEGES"} & found.privileges:
             lack(privilege, why, f"GRANT {privilege} ON *.* TO {found.account}")
     for database, names_of in found.lacking_on.items():
@@ -102,9 +101,9 @@ def lacking(found: Found) -> list[Lack]:
         given = grants.grant(", ".join(names_of), database, found.account)
         lack(f"{', '.join(names_of)} on {database}", why, given)
     for table, why in found.unfit.items():
-        history = "history" in why
-        statement = None if history else f"ALTER TABLE {_place(table)} ENGINE = {ENGINE}"
-        lack(f"{table} as a plain table of {ENGINE}", why, statement, "Leave the table out." if history else "")
+        # For a person to run: it rebuilds a table of the application.
+        other = "" if "history" in why else f"Run ALTER TABLE {_place(table)} ENGINE = {ENGINE}, or leave"
+        lack(f"{table} as a plain table of {ENGINE}", why, remedy=f"{other or 'Leave'} the table out.")
     for table, why in found.cascades:
         remedy = "Let the application change these rows itself, or leave the tables out."
         lack(f"{table} without actions of foreign keys", why, remedy=remedy)
@@ -117,16 +116,18 @@ def expect(session: MySQLSession, tables: Sequence[TableName]) -> None:
         raise MasterUnfit(session.info.place, lacks)
 
 
-def find(session: MySQLSession, tables: Sequence[TableName]) -> Found:
+def find(session: MySQLSession, tables: Sequence[TableName], schemas: Iterable[str] = ()) -> Found:
+    """`schemas`: beside those of `tables`, which an account without privileges does not see."""
     settings = dict(session.run("SHOW GLOBAL VARIABLES").fetchall())
     logs = str(settings.get("log_bin", "")).upper() == "ON"
-    account = grants.own_account(session)
+    account = session.prepared_account or grants.own_account(session)
     privileges = grants.granted_everywhere(session, account)
     filters: dict[str, str] = {}
-    if logs and {"BINLOG MONITOR", "ALL PRIVILEGES"} & privileges:
-        status = session.run("SHOW MASTER STATUS").fetchone()
-        filters = dict(zip(FILTERS, map(str, status[2:4] if status else ()), strict=False))
-    databases = sorted({catalog.database_of(session, table.schema) for table in tables})
+    if logs:
+        with suppress(DatabaseRefused):  # without BINLOG MONITOR
+            status = session.run("SHOW MASTER STATUS").fetchone()
+            filters = dict(zip(FILTERS, map(str, status[2:4] if status else ()), strict=False))
+    databases = sorted({catalog.database_of(session, name) for name in (*(one.schema for one in tables), *schemas)})
     lacking_on = {}
     for database in databases:
         had = grants.granted(session, account, database)

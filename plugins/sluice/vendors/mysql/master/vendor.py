@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Never
 
 from sluice.configuration.model import Replication
+from sluice.configuration.resolve import own_tables
+from sluice.database.accounts import Content, MasterContents
 from sluice.database.changes import ChangeQueue, ReaderClass
 from sluice.database.preflight import MasterPreflight, Wanted
 from sluice.database.registry import recorded_source
@@ -27,7 +29,7 @@ from sluice.model.vendors import STREAM
 from sluice.vendors.common.master_schemas import PlainMasterSchemas
 from sluice.vendors.common.not_offered import NotOffered
 from sluice.vendors.common.server_load import QueryLoad
-from sluice.vendors.mysql import catalog
+from sluice.vendors.mysql import catalog, grants
 from sluice.vendors.mysql.accounts import MySQLPreflight
 from sluice.vendors.mysql.binlog import requirements
 from sluice.vendors.mysql.catalog import MySQLDefinitions
@@ -36,6 +38,8 @@ from sluice.vendors.mysql.master.rows import TYPES, LoggedDigester, LoggedRows
 from sluice.vendors.mysql.master.tables import LoggedTables
 from sluice.vendors.mysql.rows import MySQLSelection
 from sluice.vendors.mysql.vendor import MySQL
+
+ENCODING = "UTF8"
 
 
 def _not_offered(what: str, remedy: str) -> NotOffered:
@@ -75,12 +79,13 @@ class LoggedPreflight(MySQLPreflight, MasterPreflight):
 
     def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
         session = native(connection)
-        return requirements.lacking(requirements.find(session, _tables(session, replication)))
+        schemas = [rule.pattern.schema for rule in replication.tables if rule.replicate]
+        return requirements.lacking(requirements.find(session, _tables(session, replication), schemas))
 
     def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
         tables = [table for table in _tables(master, replication) if covers(table)]
         sizes = LoggedRows().estimates(master, tables).values()
-        return Wanted(LoggedSchemas().tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes))
+        return Wanted(LoggedSchemas().tables(master, tables), [], [], ENCODING, sum(size.bytes for size in sizes))
 
     def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
         """Empty: sequences are not replicated."""
@@ -111,6 +116,24 @@ def _no_choice() -> NotOffered:
     return _not_offered("choice of rows by keys or a condition", "Load whole tables.")
 
 
+class LoggedContents(MasterContents):
+    def is_superuser(self, connection: Session) -> bool:
+        session = native(connection)
+        return "ALL PRIVILEGES" in grants.granted_everywhere(session, grants.own_account(session))
+
+    def encoding(self, connection: Session) -> str:
+        """That of the recorded stream."""
+        return ENCODING
+
+    def inventory(self, connection: Session) -> list[Content]:
+        """Of the connection's own database: the others of the server belong to others, until they are named."""
+        rows = LoggedRows()
+        present = [table for table in rows.tables(connection) if table.schema == catalog.HERE]
+        tables = sorted(set(present) - own_tables(present))
+        counts = [one.rows or 0 for one in rows.estimates(connection, tables).values()]
+        return [Content(catalog.HERE, len(tables), sum(counts), ())] if tables else []
+
+
 class LoggedMaster(MySQL, Master):
     """The same servers as masters."""
 
@@ -121,6 +144,7 @@ class LoggedMaster(MySQL, Master):
     selection = LoggedSelection()
     preflight = LoggedPreflight()
     server_load = QueryLoad(_not_offered)
+    contents = LoggedContents()
 
     @staticmethod
     def position(text: str) -> Position:
@@ -150,10 +174,6 @@ class LoggedMaster(MySQL, Master):
     @property
     def failover(self) -> Never:
         raise _not_offered("failover", "Let the connection name the replica that became the master.")
-
-    @property
-    def contents(self) -> Never:
-        raise _not_offered("`add`", "Write the configuration yourself.")
 
 
 MASTER = LoggedMaster()
