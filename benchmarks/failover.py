@@ -26,7 +26,7 @@ from benchmarks.servers import Servers, connect
 from sluice.capture import reconcile, resources
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.failover import reversal, steps, switch
+from sluice.failover import changed_rows, reversal, steps, switch
 from sluice.failover.attempt import Failover
 from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Action
@@ -122,7 +122,7 @@ def _fail_over(servers: Servers, args: argparse.Namespace) -> Run:
         side.close()
 
 
-IN_ONE = ("guard", "reach", "end_apply", "complete", "capture", "switch")
+IN_ONE = ("guard", "reach", "end_apply", "compare", "complete", "capture", "switch")
 """What the task `switch_over` does while the master refuses writes."""
 
 
@@ -141,20 +141,32 @@ def _steps(side: Ours) -> dict[str, float]:
         return report.changed
 
     def verify() -> None:
+        since = steps.slave_position(failover, side.store)
         for number in range(TABLES):
             found = compare_table(side.pair, side.store, TableName("public", f"t{number}"), CompareOptions())
             if found.outcome is not Outcome.IDENTICAL:
                 raise Terminal(f"{found.table}: {found.outcome} {found.reason}", code="bench-side-failed")
-        steps.verified(failover, "all")
+        steps.verified(failover, "all", since)
+
+    def compare() -> None:
+        result = changed_rows.compare_finally(failover)
+        if result.wrong_in_words() or result.left_out:
+            raise Terminal(f"{result}: {result.wrong_in_words()}", code="bench-side-failed")
+
+    def approach() -> None:
+        position = steps.approach(failover, side.store)
+        if position is not None:
+            changed_rows.compare_meanwhile(failover, position)
 
     stages: dict[str, Callable[[], object]] = {
         "begin": lambda: steps.begin(failover, side.store),
         "verify": verify,
         "prepare": lambda: switch.prepare(failover, install),
-        "approach": lambda: steps.approach(failover, side.store),
+        "approach": approach,
         "guard": lambda: steps.guard(failover),
         "reach": lambda: steps.reach(failover, side.store),
         "end_apply": lambda: steps.end_apply(failover, side.store),
+        "compare": compare,
         "complete": lambda: switch.complete(failover),
         "capture": lambda: switch.capture(failover, install),
         "switch": lambda: switch.switch(failover, side.store),

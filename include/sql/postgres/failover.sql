@@ -11,7 +11,24 @@ INSERT INTO ${schema}.${prefix}failover AS f (slave, failover_id, action, phase,
 VALUES (%(slave)s, %(id)s, %(action)s, 'begun', %(reverse)s, %(by)s, clock_timestamp())
 ON CONFLICT (slave) DO UPDATE SET failover_id = excluded.failover_id, action = excluded.action, phase = excluded.phase,
     reverse = excluded.reverse, started_by = excluded.started_by, begun_at = excluded.begun_at, last = NULL, start = NULL,
-    verified = NULL, made = '[]', guarded_at = NULL, updated_at = clock_timestamp()
+    verified = NULL, compared = NULL, made = '[]', guarded_at = NULL, updated_at = clock_timestamp()
+
+-- name: failover_changed
+-- Which rows changed in a window of ITEMS, by their keys.
+-- Called by: sluice.failover, to compare what changed since the slave was compared.
+-- Placeholders: ${prefix}, ${schema} of the DbResources; ${window} as queue_window says; ${most}: how many changes are
+--   read, a number.
+-- Result: how many changes were read; schema, table, GUID, action, each once; for an UPDATE that changed the key its
+--   CONTENT and OLDCONTENT, else NULL.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
+WITH changes AS MATERIALIZED (
+    SELECT db_schema, tablename, guid, db_action, guid IS NULL AND db_action = 'UPDATE' AS moved, content, oldcontent
+    FROM ${schema}.${prefix}items WHERE ${window} LIMIT ${most}
+)
+SELECT DISTINCT (SELECT count(*) FROM changes), db_schema, tablename, guid, db_action,
+       CASE WHEN moved THEN content END, CASE WHEN moved THEN oldcontent END
+FROM changes
 
 -- name: failover_claim
 -- Claims the master for a failover: no other one can begin.
@@ -435,13 +452,13 @@ WHERE slave = %(slave)s
 -- Moves a failover to another phase. The caller holds the row's lock.
 -- Called by: sluice.failover.
 -- Placeholders: ${prefix}, ${schema}.
--- Parameters: slave, phase; last, start, verified (NULL: unchanged); switch: a change of the master (a JSON array; NULL:
---   none).
+-- Parameters: slave, phase; last, start, verified, compared (NULL: unchanged); switch: a change of the master (a JSON
+--   array; NULL: none).
 -- Privileges: UPDATE.
 -- Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}failover
 SET phase = %(phase)s, last = coalesce(%(last)s, last), start = coalesce(%(start)s, start),
-    verified = coalesce(%(verified)s, verified),
+    verified = coalesce(%(verified)s, verified), compared = coalesce(%(compared)s, compared),
     switches = switches || coalesce(%(switch)s::jsonb, '[]'),
     guarded_at = CASE WHEN %(phase)s = 'guarded' THEN clock_timestamp() ELSE guarded_at END, updated_at = clock_timestamp()
 WHERE slave = %(slave)s
@@ -450,14 +467,15 @@ WHERE slave = %(slave)s
 -- Reads the last or the running failover of a slave.
 -- Called by: sluice.failover.
 -- Placeholders: ${prefix}, ${schema}, ${lock} empty or FOR UPDATE. Parameter: slave.
--- Result: id, action, phase, reverse, by, begun_at (text), last, start, verified, made, guarded_at (ISO 8601, UTC); id
---   NULL: there was none.
+-- Result: id, action, phase, reverse, by, begun_at (text), last, start, verified, made, guarded_at (ISO 8601, UTC),
+--   compared; id NULL: there was none.
 -- Privileges: SELECT, UPDATE for the lock.
 -- Oldest version: PostgreSQL 13.
 SELECT failover_id, action, phase, reverse, started_by, begun_at::text, coalesce(last, ''), coalesce(start, ''),
        coalesce(verified, ''), made,
        -- A table of an earlier release lacks it until a failover begins.
-       coalesce(to_char((to_jsonb(f) ->> 'guarded_at')::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
+       coalesce(to_char((to_jsonb(f) ->> 'guarded_at')::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), ''),
+       coalesce(to_jsonb(f) ->> 'compared', '')
 FROM ${schema}.${prefix}failover f WHERE slave = %(slave)s ${lock}
 
 -- name: failover_rights

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -9,18 +10,21 @@ from sluice.airflow.task_context import TaskContext
 from sluice.configuration.model import SlaveConfig
 from sluice.configuration.options import ItemsLimit
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.records import ItemsFindings, ItemsState
+from sluice.coordination.records import FailoverClaim, ItemsFindings, ItemsState
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeQueue
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import DataLost, SluiceError
+from sluice.failover.attempt import Failover
 from sluice.model import items_limit
+from sluice.model.failover import Action
 from sluice.model.items_limit import Waiting
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote, lost
 from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.airflow")
 
@@ -122,10 +126,24 @@ class Purge:
                 needs.holds[slave.name] = f"slave {slave.name} is {checkpoint.state} without a position"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
                 # Blocks of loading tables still need the changes since their markers.
-                since = checkpoint.tables.loading_since
+                since = checkpoint.tables.loading_since or self._compared(slave)
                 needs.positions[slave.name] = positions.parse(since) if since else checkpoint.position
         self._read_feeds(needs)
         return needs
+
+    def _compared(self, slave: SlaveConfig) -> str | None:
+        """Within a failover to the slave: the position up to which it was compared. Changes since then name the rows
+        that are compared once the master refuses writes."""
+        with suppress(SluiceError):  # of Redis: the failover then says what it did not compare
+            claim = FailoverClaim(self.task.redis, self.task.prefix).read()
+            if claim is not None and claim["slave"] == slave.name:
+                place = self.task.of_slave(slave.name)
+                pair = Pair.of(place.replication, slave.name, place.connections)
+                failover = Failover.named(pair, claim["id"], Action.CHECK)
+                with failover.on_slave() as session:
+                    record = failover.kept(session).read()
+                return record.compared if record is not None and record.id == claim["id"] else None
+        return None
 
     def _read_feeds(self, needs: Needs) -> None:
         """Adds the positions of feeds; drops feeds that are no longer configured."""

@@ -4,7 +4,7 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from sluice.counted import counted, listed
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
-from sluice.failover import reversal, steps, survey, switch
+from sluice.failover import changed_rows, reversal, steps, survey, switch
 from sluice.failover.attempt import Failover
 from sluice.model.event import Event, EventKind
 from sluice.model.failover import Action
@@ -39,6 +39,8 @@ from sluice.verify.report_types import FindingReport
 log = logging.getLogger("sluice.airflow")
 
 BOTH = (Action.PLANNED, Action.FORCED)
+ROUNDS = 3
+"""Comparisons of what changed meanwhile, before the master refuses writes."""
 
 
 class Rejected(Terminal):
@@ -171,6 +173,7 @@ def verify(task: TaskContext) -> str:
         return "compared before"
     with task.master() as master:
         tables = task.replication.resolve(task.existing_tables(master))
+    since = steps.slave_position(failover, task.redis)
     wrong = []
     with tempfile.TemporaryDirectory(prefix="failover-", dir=state_paths.jobs_folder()) as folder:
         comparison = Comparison({one.table: one.actions for one in tables}, sample=sample)
@@ -180,16 +183,21 @@ def verify(task: TaskContext) -> str:
         log.info("%s: %s", task, result)
         if finding["outcome"] != Outcome.IDENTICAL:
             wrong.append(result)
+    _expect_equal(wrong)
+    extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
+    what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
+    steps.verified(failover, what, since)
+    return what
+
+
+def _expect_equal(wrong: Sequence[str]) -> None:
+    """Raises `slave-differs` with what is `wrong`."""
     if wrong:
         raise Terminal(
             f"The slave is not what its master is, and does not take over: {'; '.join(wrong)}. Run resync with "
             "the action repair, then trigger the failover again.",
             code="slave-differs",
         )
-    extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
-    what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
-    steps.verified(failover, what)
-    return what
 
 
 def in_words(finding: FindingReport) -> str:
@@ -217,7 +225,7 @@ def switch_over(task: TaskContext) -> str:
     has to do."""
     failover = failover_of(task)
     if failover.action is Action.PLANNED:
-        steps.approach(failover, task.redis)
+        _approach(task, failover)
     try:
         results = [stage(task) for stage in STAGES if failover.action is Action.PLANNED or stage not in OF_PLANNED]
     except Exception as error:
@@ -225,6 +233,19 @@ def switch_over(task: TaskContext) -> str:
             _give_back(task, failover, error)
         raise
     return "\n".join(results)
+
+
+def _approach(task: TaskContext, failover: Failover) -> None:
+    """Waits until the slave is close to the master, and compares what changed since `verify`, so that `compare_changed`
+    has few rows left. Raises `slave-differs`."""
+    for _ in range(ROUNDS):
+        position = steps.approach(failover, task.redis)
+        if position is None or (result := changed_rows.compare_meanwhile(failover, position)) is None:
+            return
+        log.info("%s: %s, as of %s", task, result, position.time)
+        _expect_equal(result.wrong_in_words())
+        if result.changes <= changed_rows.FEW_CHANGES:
+            return
 
 
 def guard(task: TaskContext) -> str:
@@ -244,6 +265,14 @@ def reach(task: TaskContext) -> str:
 def end_apply(task: TaskContext) -> str:
     """Ends the apply of the slave; nothing is applied to it from now on."""
     return steps.end_apply(failover_of(task), task.redis)
+
+
+def compare_changed(task: TaskContext) -> str:
+    """Compares the rows that changed since the slave was compared, for a second at most."""
+    result = changed_rows.compare_finally(failover_of(task))
+    log.info("%s: %s", task, result)
+    _expect_equal(result.wrong_in_words())
+    return str(result)
 
 
 def complete(task: TaskContext) -> str:
@@ -276,8 +305,8 @@ def _add_event(task: TaskContext, text: str) -> None:
         Events(task.redis, task.prefix, task.slave.name).add([Event(time.time(), EventKind.STATE, text)])
 
 
-OF_PLANNED = (guard, reach)
-STAGES = (*OF_PLANNED, end_apply, complete, capture, switch_state)
+OF_PLANNED = (guard, reach, compare_changed)
+STAGES = (guard, reach, end_apply, compare_changed, complete, capture, switch_state)
 """What `switch_over` does, one after another. Each may be killed and run again."""
 
 

@@ -1,15 +1,17 @@
 """What a failover needs from its two databases: definitions, sequences, a guard, and its record on the slave."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from sluice.database.digests import Compared, Texts
 from sluice.database.session import Session
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch
 from sluice.model.lack import Lack
 from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
+from sluice.model.position import Position, Window
 from sluice.model.schema_definitions import Definition, Difference
+from sluice.model.shape import TableShape
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class Claim:
     slave: str
     phase: str
     """`guarded`, `switch` or `switched`."""
+
+
+@dataclass
+class ChangedRows:
+    """The rows of a table that changed in a window."""
+
+    keys: set[Texts] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    """Actions that are no change of a row."""
 
 
 class FailoverTable(Protocol):
@@ -75,9 +86,11 @@ class FailoverTable(Protocol):
         last: str | None = None,
         start: str | None = None,
         verified: str | None = None,
+        compared: str | None = None,
         switch: Switch | None = None,
     ) -> None:
-        """The failover has come to `phase`. Call it with the row's lock. `last`, `start`: texts of positions."""
+        """The failover has come to `phase`. Call it with the row's lock. `last`, `start`, `compared`: texts of
+        positions."""
         ...
 
     def note_made(self, made: Made | None) -> None:
@@ -182,6 +195,19 @@ class FailoverSupport(Protocol):
 
     def changed_since(self, connection: Session, prefix: Prefix, schema: str, last: Position, now: Position) -> bool:
         """Whether the master has captured any change that was committed after `last`, up to `now`."""
+        ...
+
+    def changed_rows(
+        self, connection: Session, prefix: Prefix, schema: str, window: Window, shapes: Iterable[TableShape], most: int
+    ) -> tuple[dict[TableName, ChangedRows], int]:
+        """What changed of the tables `shapes` on the master; and how many changes of all tables were read, at most
+        `most`."""
+        ...
+
+    def row_digests(
+        self, connection: Session, shape: TableShape, columns: tuple[Compared, ...], keys: Sequence[Texts]
+    ) -> list[int | None]:
+        """For each of `keys` a digest of its row, alike on both sides; None without a row."""
         ...
 
     def follow(self, connection: Session, prefix: Prefix, schema: str, slave: str, start: Position) -> None:

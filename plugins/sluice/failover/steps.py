@@ -1,7 +1,9 @@
 """The steps of a failover up to the last position, one function a task of its DAG.
 
-    planned   begin → (verify) → prepare → guard → reach → end_apply → complete → capture → switch → follow → finish
-    forced    begin ─────────────────────────────────────▶ end_apply → complete → capture → switch → follow → finish
+    planned   begin → (verify) → prepare → guard → reach → end_apply → (compare) ─┐
+    forced    begin ─────────────────────────────────────▶ end_apply ─────────────┴▶ complete → capture → switch
+
+and both end with follow → finish.
 
 From `guard` to `switch` the application cannot write, so these steps follow each other in one task, and do only what
 cannot be done before.
@@ -100,13 +102,16 @@ def lay_guard(failover: Failover) -> None:
         master_guard.lay()
 
 
-def approach(failover: Failover, store: "Redis") -> None:
-    """Waits until the slave has what the master holds now, so that little is left when it refuses writes."""
+def approach(failover: Failover, store: "Redis") -> Position | None:
+    """Waits until the slave has what the master holds now, so that little is left when it refuses writes. Returns the
+    master's position; None where it refuses them already."""
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.GUARDED):
-            return
+            return None
         with failover.on_master() as master:
-            _await(failover, slave, master, store, position_of(failover, master), APPROACH_SECONDS)
+            position = position_of(failover, master)
+            _await(failover, slave, master, store, position, APPROACH_SECONDS)
+            return position
 
 
 def guard(failover: Failover) -> None:
@@ -194,11 +199,18 @@ def is_verified(failover: Failover) -> bool:
         return done(failover, slave, Phase.VERIFIED)
 
 
-def verified(failover: Failover, what: str) -> None:
-    """Records what was compared and found identical."""
+def slave_position(failover: Failover, store: "Redis") -> Position | None:
+    """The position that the slave has applied."""
+    with failover.on_slave() as slave:
+        checkpoint = failover.checkpoints(slave).read()
+        return applied(failover, store, checkpoint) if checkpoint else None
+
+
+def verified(failover: Failover, what: str, since: Position | None = None) -> None:
+    """Records what was compared and found identical. `since`: the slave's position before that began."""
     with failover.on_slave() as slave:
         if not done(failover, slave, Phase.VERIFIED):
-            move(failover, slave, Phase.VERIFIED, verified=what)
+            move(failover, slave, Phase.VERIFIED, verified=what, compared=since.text() if since else None)
     log.info("%s: %s", failover, what)
 
 
@@ -284,6 +296,7 @@ def move(
     last: str | None = None,
     start: str | None = None,
     verified: str | None = None,
+    compared: str | None = None,
 ) -> None:
     """Moves the failover to `phase`, unless it was aborted meanwhile. Raises `failover-not-running`."""
     kept = failover.kept(slave)
@@ -292,7 +305,7 @@ def move(
         if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
             raise failover_not_running(failover, record)
         if not passed(record.phase, phase):
-            kept.move(phase, last=last, start=start, verified=verified)
+            kept.move(phase, last=last, start=start, verified=verified, compared=compared)
 
 
 def last_of(failover: Failover, slave: Session) -> Position:

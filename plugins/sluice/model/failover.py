@@ -219,6 +219,8 @@ class Record:
     made: tuple[Made, ...] = field(default=())
     guarded_at: str = ""
     """Since when the master has refused writes, by the slave's clock: ISO 8601, UTC."""
+    compared: str = ""
+    """The position up to which the slave was compared, as text."""
 
     @property
     def under_way(self) -> bool:

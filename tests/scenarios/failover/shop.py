@@ -101,8 +101,8 @@ UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oi
 ORDER BY 1, 2, 3
 """
 PLANNED = (
-    "check", "begin", "verify", "prepare", "guard", "reach", "end_apply", "complete", "capture", "switch_state",
-    "follow", "finish",
+    "check", "begin", "verify", "prepare", "guard", "reach", "end_apply", "compare_changed", "complete", "capture",
+    "switch_state", "follow", "finish",
 )  # fmt: skip
 """The tasks of the DAG, and in place of `switch_over` what it does one after another."""
 FORCED = ("check", "begin", "end_apply", "complete", "capture", "switch_state", "follow", "finish")

@@ -41,7 +41,7 @@ def test_tasks_that_are_killed_go_on_where_they_were(
             # First one that is given up somewhere, its abort being killed as well.
             run_killed(shop, "begin", chance.randrange(1, 20), "never begun")
             shop.run("abort", ["abort"], run="abort")
-            last = chance.randrange(2, 9)
+            last = chance.randrange(2, 10)
             shop.run("planned", PLANNED[:last], run="given up", reverse=True)
             run_killed(shop, PLANNED[last], chance.randrange(1, 60), "given up")
             for _ in range(3):
@@ -81,7 +81,7 @@ def test_each_statement_of_an_abort_may_be_the_last_of_its_process(shop_of: Call
     shop.bring_functions()
     before = shop.catalogues()
     with shop.applying():
-        shop.run("planned", PLANNED[:9], reverse=True)
+        shop.run("planned", PLANNED[:10], reverse=True)
         statement = 1
         while not run_killed(shop, "abort", statement, "abort", "abort"):
             statement += 1
@@ -96,7 +96,7 @@ def test_a_guard_that_was_half_released_is_made_again(shop_of: Callable[..., Sho
     shop = shop_of()
     names = {"prefix": "demo_", "schema": "sluice"}
     with shop.applying():
-        shop.run("planned", PLANNED[:9])
+        shop.run("planned", PLANNED[:10])
         shop.master.execute(sql_files.render("postgres", "guard_release", **names).encode())
         with pytest.raises(MasterChanged, match="would take writes"):
             shop.run("planned", ["switch_state"])

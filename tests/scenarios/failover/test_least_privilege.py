@@ -71,7 +71,7 @@ def test_objects_that_the_account_may_not_create_are_left_to_a_person(
         shop = shop_of(ends=ends)
         before = shop.catalogues()
         with suppress(IsMaster), shop.applying():
-            shop.run("planned", PLANNED[:8])
+            shop.run("planned", PLANNED[:9])
             shop.run("abort", ["abort"], run="abort")
             assert shop.catalogues() == before
             said = shop.run("planned", PLANNED, run="run 2")

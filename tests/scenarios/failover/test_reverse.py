@@ -72,10 +72,10 @@ def history(shop: Shop) -> list[tuple[str, str]]:
 def test_a_former_master_that_was_written_to_needs_a_load(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     with suppress(IsMaster), shop.applying():
-        shop.run("planned", PLANNED[:10], reverse=True)
+        shop.run("planned", PLANNED[:11], reverse=True)
     shop.master.execute(b"ALTER TABLE public.slots DISABLE TRIGGER demo_guard")
     shop.master.execute(b"INSERT INTO public.slots VALUES (9, '[90,91)')")
-    said = shop.run("planned", PLANNED[10:], reverse=True)
+    said = shop.run("planned", PLANNED[11:], reverse=True)
     assert "the former master needs an initial update" in said["follow"]
 
 

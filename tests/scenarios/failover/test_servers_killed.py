@@ -22,7 +22,7 @@ from tests.waiting import awaited, until
 
 pytestmark = pytest.mark.long
 BEFORE = PLANNED[1:4]
-PARTS = PLANNED[4:10]
+PARTS = PLANNED[4:11]
 """What the task `switch_over` does."""
 
 
@@ -104,7 +104,7 @@ def test_one_master_is_left_wherever_a_server_is_killed(
         assert takes_writes(master) is back, part
         if not back:
             assert takes_writes(slave)
-            said = shop.run("planned", PLANNED[10:], run=run, reverse=True)
+            said = shop.run("planned", PLANNED[11:], run=run, reverse=True)
             assert "is a slave, NORMAL at" in said["follow"], said
             shop.turn_round()
         with shop.applying():

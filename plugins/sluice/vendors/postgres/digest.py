@@ -273,8 +273,26 @@ def rows_of_keys(
     connection: Session, digest: Digest, keys: Sequence[Texts]
 ) -> list[tuple[Texts, dict[str, str | None] | None]]:
     """For each of `keys` the key and its row, or None. Raises psycopg's errors."""
+    columns = [each.name for each in digest.columns]
+    found = _of_keys(connection, digest, keys, digest.texts(columns))
+    return [
+        (key, dict(zip(columns, found[place], strict=True)) if place in found else None)
+        for place, key in enumerate(keys)
+    ]
+
+
+def digests_of_keys(connection: Session, digest: Digest, keys: Sequence[Texts]) -> list[int | None]:
+    """For each of `keys` the digest of its row, or None. Raises psycopg's errors."""
+    found = _of_keys(connection, digest, keys, [digest.row()])
+    return [found[place][0] if place in found else None for place in range(len(keys))]
+
+
+def _of_keys(
+    connection: Session, digest: Digest, keys: Sequence[Texts], expressions: Sequence[str]
+) -> dict[int, tuple[Any, ...]]:
+    """The place of each of `keys` that has a row → the values of `expressions` for it."""
     if not keys:
-        return []
+        return {}
     shape, order = digest.shape, key_order(connection, digest.shape)
     chosen = [shape.column(name) for name in digest.key]
     equal = {column.name: operator for column, operator in zip(shape.key, order.equal, strict=True)}
@@ -294,18 +312,15 @@ def rows_of_keys(
         f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, cast)}"
         for column, cast in zip(chosen, casts, strict=True)
     ).replace("%", "%%")
-    columns = [each.name for each in digest.columns]
-    texts = ", ".join(text.replace("%", "%%") for text in digest.texts(columns))
+    selected = ", ".join(expression.replace("%", "%%") for expression in expressions)
     source = digest.source.replace("%", "%%")
     statement = (
-        f"SELECT w.n, {texts} FROM (SELECT n, {wanted} FROM generate_series(1, {len(keys)}) AS n) AS w "
+        f"SELECT w.n, {selected} FROM (SELECT n, {wanted} FROM generate_series(1, {len(keys)}) AS n) AS w "
         f"JOIN {source} ON {match}"
     )
     values = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
-    by_place: dict[int, dict[str, str | None]] = {}
-    for number, *row in connection.execute(statement.encode(), values).fetchall():
-        by_place[number - 1] = dict(zip(columns, row, strict=True))
-    return [(key, by_place.get(place)) for place, key in enumerate(keys)]
+    rows = connection.execute(statement.encode(), values).fetchall()
+    return {number - 1: tuple(row) for number, *row in rows}
 
 
 def hashed(method: Method, text: str, seed: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 
@@ -60,7 +61,7 @@ class FailoverStore:
     def _current(self) -> bool:
         """Whether the table is there, with the columns of this release."""
         row = self.connection.execute(
-            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'switches'",
+            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'compared'",
             [self._own.table("failover")],
         ).fetchone()
         return self.exists() and row is not None
@@ -87,10 +88,11 @@ class FailoverStore:
         if row is None or row[0] is None:
             return None
         made = tuple(Made(one["what"], tuple(one["undo"])) for one in row[9])
-        failover_id, action, phase, reverse, by, begun_at, last, start, verified, _, guarded_at = row
+        failover_id, action, phase, reverse, by, begun_at, last, start, verified, _, guarded_at, compared = row
         return Record(
-            failover_id, Action(action), Phase(phase), reverse, by, begun_at, last, start, verified, made, guarded_at
-        )
+            failover_id, Action(action), Phase(phase), reverse, by, begun_at, last, start, verified, made, guarded_at,
+            compared,
+        )  # fmt: skip
 
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None:
         self._execute("failover_begin", id=failover_id, action=str(action), reverse=reverse, by=by)
@@ -112,11 +114,12 @@ class FailoverStore:
         last: str | None = None,
         start: str | None = None,
         verified: str | None = None,
+        compared: str | None = None,
         switch: Switch | None = None,
     ) -> None:
         """The failover has come to `phase`. Call it with the row's lock."""
-        switched = _as_json([switch]) if switch else None
-        self._execute("failover_move", phase=str(phase), last=last, start=start, verified=verified, switch=switched)
+        values: dict[str, Any] = {"last": last, "start": start, "verified": verified, "compared": compared}
+        self._execute("failover_move", phase=str(phase), switch=_as_json([switch]) if switch else None, **values)
 
     def note_made(self, made: Made | None) -> None:
         """Records a change in the transaction that makes it; None: the last one was undone."""

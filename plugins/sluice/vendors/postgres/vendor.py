@@ -32,6 +32,7 @@ from sluice.vendors.postgres import (
     views,
     watchdog,
 )
+from sluice.vendors.postgres.changed_rows import changed_rows, row_digests
 from sluice.vendors.postgres.digester import PostgresDigester
 from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
@@ -157,6 +158,8 @@ class PostgresFailover(FailoverSupport):
     undo = staticmethod(failover.undo)
     set_sequence = staticmethod(failover.set_sequence)
     changed_since = staticmethod(failover.changed_since)
+    changed_rows = staticmethod(changed_rows)
+    row_digests = staticmethod(row_digests)
     follow = staticmethod(failover.follow)
     validate_constraints = staticmethod(failover.validate_constraints)
 
