@@ -128,14 +128,18 @@ class Services:
         return ("master", *self.slaves, *((MARIADB,) if self.blueprint.mariadb else ()))
 
     def register_connections(self) -> None:
-        """Stores connections to master, slaves and Spark in Airflow. It leaves a person's later changes as they are."""
+        """Stores connections to master, slaves and Spark in Airflow, also when its metadata was lost. It leaves a
+        person's later changes as they are."""
         wanted = {"spark_default": _spark_connection(self.spark)}
         for place in self.places:
             wanted[f"demo_{place}"] = _database_connection(f"demo_{place}", self.connection(place))
         file = self.home.airflow / "secrets" / "connections.json"
         known = json.loads(file.read_text()) if file.exists() else {}
-        if changed := [entry for name, entry in wanted.items() if known.get(name) != entry]:
-            self.airflow.api().set_connections(changed)
+        api = self.airflow.api()
+        if missing := [
+            entry for name, entry in wanted.items() if known.get(name) != entry or not api.has_connection(name)
+        ]:
+            api.set_connections(missing)
             write_private(file, json.dumps(wanted))
 
     def _postgres(self, service: str, option: str | None, settings: dict[str, str], release: int) -> PostgresServer:

@@ -157,6 +157,65 @@ def test_each_change_arrives_exactly_once_whatever_is_struck(stack: Stack, rig: 
     rig.close()
 
 
+@pytest.mark.long
+def test_an_apply_outlives_the_loss_of_airflows_metadata_and_is_adopted(stack: Stack, rig: Rig) -> None:
+    api = stack.airflow.api()
+    api.await_dags(["cdc_apply", "housekeeping"])
+    api.trigger("cdc_apply", {"prefix": "DEMO_", "slave": "dr1"})
+    writer = HistoryWriter(rig.pair.master_info, 1, SHORT, SEED, lazy=True)
+    reader = PostgresReader(rig.pair.slave_info)
+    for thread in (writer, reader):
+        thread.start()
+    try:
+        await_arrival(lambda: reader.looks[-1].position if reader.looks else None, "metadata is lost")
+        await_query()
+        before = applies.live("DEMO_", "dr1")
+        lose_metadata(stack)
+        await_arrival(lambda: reader.looks[-1].position, "Airflow knows the apply again")
+        api.await_dags(["cdc_apply", "housekeeping"])
+        assert runs(api) == []
+        api.trigger("housekeeping", {})
+        assert isinstance(before, QueryJob)
+        assert await_true(lambda: bool(query_of_another_run(before)), 300), "no run of cdc_apply adopts the apply"
+        assert query_of_another_run(before) == before.record.query, "the query was started anew"
+        assert runs(api) == ["running"]
+    finally:
+        writer.stop()
+    writer.join(30)
+    rig = Rig.between(rig.pair, rig.redis_url)
+    rig.await_current()
+    reader.stop()
+    reader.join(10)
+    assert [thread.failure for thread in (writer, reader) if thread.failure] == []
+    assert rig.differences() == {}
+    rig.close()
+
+
+def lose_metadata(stack: Stack) -> None:
+    """Airflow ends, with its database, and begins with an empty one."""
+    mains = {service: stack.await_running(service).process for service in AIRFLOW}
+    with stack.services.metadata.connect() as admin:
+        admin.execute("DROP DATABASE airflow WITH (FORCE)")
+    (stack.services.metadata.directory / "airflow-version").unlink()
+    stack.services.airflow.migrate()
+    for process in components(stack, *AIRFLOW):
+        process.send(signal.SIGKILL)
+    for service, process in mains.items():
+        stack.await_running(service, 180, after=process)
+    stack.services.register_connections()
+
+
+def query_of_another_run(before: QueryJob) -> str:
+    """Spark's id of the query that applies now; empty while the run of before watches it."""
+    now = applies.live("DEMO_", "dr1")
+    return now.record.query if isinstance(now, QueryJob) and now.owner.run_id != before.owner.run_id else ""
+
+
+def runs(api: AirflowApi) -> list[str]:
+    """The states of all runs of `cdc_apply`."""
+    return [run["state"] for run in api.get("dags/cdc_apply/dagRuns")["dag_runs"]]
+
+
 def what_the_run_says(api: AirflowApi, run: str) -> str:
     """The states of the run and its task, and the end of the task's log."""
     ((task, _, state),) = api.task_states("cdc_apply", run)
