@@ -38,8 +38,6 @@ class Terminal(SluiceError):
 
     finding = ""
     """The message without the remedy, where that is for an apply that stops; empty where it is the same."""
-    altering: object = None
-    """The table (a `TableName`) whose definition an apply was changing when this happened."""
 
 
 class DataLost(Terminal):

@@ -113,11 +113,6 @@ def drift(table: TableName) -> Drift:
     return Drift(table, {"id": "1"}, "UPDATE", "one row", "none")
 
 
-def altering(failure: Terminal, table: TableName) -> Terminal:
-    failure.altering = table
-    return failure
-
-
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
@@ -133,26 +128,28 @@ def test_the_cheapest_move_comes_first(failure: SluiceError, expected: list[Rung
 
 
 @pytest.mark.parametrize(
-    ("failure", "table"),
+    ("failure", "altering", "table"),
     [
-        (drift(B), B),
-        (altering(drift(B), A), B),
-        (altering(StatementFailed("no"), A), A),
-        (altering(DefinitionNotFollowed(B, "A is renamed to B, and the slave cannot follow"), A), A),
-        (StatementFailed("no"), None),
+        (drift(B), None, B),
+        (drift(B), A, B),
+        (StatementFailed("no"), A, A),
+        (DefinitionNotFollowed(B, "A is renamed to B, and the slave cannot follow"), A, A),
+        (StatementFailed("no"), None, None),
     ],
 )
-def test_the_table_at_fault_is_the_one_that_the_window_knows(failure: Terminal, table: TableName | None) -> None:
-    assert table_at_fault(failure) == table
+def test_the_table_at_fault_is_the_one_that_the_window_knows(
+    failure: Terminal, altering: TableName | None, table: TableName | None
+) -> None:
+    assert table_at_fault(failure, altering) == table
 
 
 def test_constraints_are_dropped_once_if_they_may_be_the_cause() -> None:
     for failure in (drift(A), CannotReplay(Collision(A, "")), StatementFailed(""), ConstraintsOutdated()):
-        assert ALONE.may_drop_constraints(FIRST, failure)
-        assert not ALONE.may_drop_constraints(FIRST.without_constraints(()), failure)
+        assert ALONE.may_drop_constraints(FIRST, failure, altering=False)
+        assert not ALONE.may_drop_constraints(FIRST.without_constraints(()), failure, altering=False)
     missing = ColumnMissing(A, "v", ["id"])
-    assert not ALONE.may_drop_constraints(FIRST, missing)
-    assert ALONE.may_drop_constraints(FIRST, altering(missing, A))
+    assert not ALONE.may_drop_constraints(FIRST, missing, altering=False)
+    assert ALONE.may_drop_constraints(FIRST, missing, altering=True)
 
 
 def test_a_conflict_counts_once_the_definitions_explain_it_no_more() -> None:
@@ -179,7 +176,7 @@ FAILURES = st.sampled_from(
             refused(table, '"app"."b_v_key"', unique=False),
             ColumnMissing(table, "v", ["id"]),
             RowNotTransformed(table, [{"id": "1"}], NO_PATTERNS, "an exit", "no", "Mend it"),
-            altering(StatementFailed("no"), table),
+            StatementFailed("no"),
         )
     ]
 )
@@ -200,8 +197,10 @@ def climbed(
             following = plan.after_conflict(attempt, table)
         elif rung is Rung.COMMIT and isinstance(failure, CommitRefused):
             following = plan.after_commit(attempt, failure)
-        elif rung is Rung.CONSTRAINTS and plan.may_drop_constraints(attempt, failure) and draw.draw(st.booleans()):
-            following = attempt.without_constraints(())
+        elif rung is Rung.CONSTRAINTS:
+            altering, dropped = draw.draw(st.booleans()), draw.draw(st.booleans())
+            if dropped and plan.may_drop_constraints(attempt, failure, altering=altering):
+                following = attempt.without_constraints(())
         elif rung is Rung.COLUMNS and not attempt.tables_read_again:
             following = attempt.with_tables_read()
         elif rung is Rung.DEFINITIONS and not attempt.final:

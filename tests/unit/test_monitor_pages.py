@@ -17,7 +17,6 @@ from sluice.airflow.pages.master_pages import shown_arguments
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.past_reports import latest
-from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.apply.waiting_changes import Waiting, WaitingChange
@@ -167,7 +166,7 @@ def test_a_page_shows_a_reason_once_with_helpful_actions() -> None:
 def test_a_failover_is_offered_where_there_is_one() -> None:
     postgres, stream = replication(), replace(replication(), master=Endpoint(capture="stream", location="/recorded"))
     mysql = replace(postgres, slaves={"dr1": SlaveConfig("dr1", "dr1", vendor="mysql")})
-    assert [can_take_over(one, "dr1") for one in (postgres, mysql, stream)] == [True, False, False]
+    assert [one.fails_over(one.slaves["dr1"]) for one in (postgres, mysql, stream)] == [True, False, False]
     for takes_over, state, offered in ((True, "NORMAL", True), (True, "INCONSISTENT", False), (False, "NORMAL", False)):
         page = slave_page(OLGA, None, said(state=state), takes_over=takes_over)
         assert ("/sluice/actions/failover?" in page) is offered

@@ -50,7 +50,6 @@ from sluice.load import clearing
 from sluice.model.failover import Action, Sheet
 from sluice.model.location import Location
 from sluice.model.slave_state import SlaveState
-from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 from sluice.storage.allowed_locations import allowed
 
@@ -177,7 +176,7 @@ def keep_definitions(task: TaskContext) -> str:
     kept = []
     sheet: Sheet | None = None
     for name, slave in task.replication.slaves.items():
-        if not (VENDORS[slave.vendor].fails_over and VENDORS[task.replication.master.vendor].fails_over):
+        if not task.replication.fails_over(slave):
             continue
         one = task.of_slave(name)
         try:

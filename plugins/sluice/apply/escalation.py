@@ -80,11 +80,10 @@ OF_ONE_TABLE = (
 """Failures whose `table` alone is at fault."""
 
 
-def table_at_fault(failure: Terminal) -> TableName | None:
-    """The table that may be isolated; None if the failure is not of one table. A table that is renamed has its former
-    name, even if the slave names the new one."""
-    table = failure.table if isinstance(failure, OF_ONE_TABLE) else failure.altering
-    return table if isinstance(table, TableName) else None
+def table_at_fault(failure: Terminal, altering: TableName | None) -> TableName | None:
+    """The table that may be isolated; None if the failure is not of one table. `altering`: whose definition was being
+    changed. A table that is renamed has its former name, even if the slave names the new one."""
+    return failure.table if isinstance(failure, OF_ONE_TABLE) else altering
 
 
 class Rung(StrEnum):
@@ -245,10 +244,10 @@ class Escalation:
         # Checked with each statement, the constraint tells which change is at fault.
         return self._replaying(replace(tried, immediate=tried.immediate | {refused.constraint}), again)
 
-    def may_drop_constraints(self, tried: Attempt, failure: SluiceError) -> bool:
-        """Whether the cause may be a constraint that the master dropped and the slave still has."""
+    def may_drop_constraints(self, tried: Attempt, failure: SluiceError, *, altering: bool) -> bool:
+        """Whether the cause may be a constraint that the master dropped and the slave still has. `altering`: whether
+        a definition was being changed."""
         caused = isinstance(failure, Conflict | CannotReplay | StatementFailed | ConstraintsOutdated)
-        altering = isinstance(failure, Terminal) and failure.altering is not None
         return not tried.constraints_dropped and (caused or altering)
 
     @staticmethod

@@ -72,9 +72,12 @@ def isolated(
     sessions: PairSessions,
     checkpoint: Checkpoint,
     before: Reasons,
+    *,
+    altered: bool,
 ) -> Reasons:
     """Adds the failing table to `before`. Raises `failure` if the slave must stop, and `table-not-isolated`.
 
+    `altered`: whether it failed while its definition was being changed; by default it is isolated then.
     A table whose transformation was changed since it was loaded is always isolated: a load must follow anyway. If the
     slave's foreign keys are switched off, they refuse nothing meanwhile.
     """
@@ -85,7 +88,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    alone = failure.altering is not None or isinstance(failure, ChangeTooLarge | TableRefused)
+    alone = altered or isinstance(failure, ChangeTooLarge | TableRefused)
     by_default = ISOLATE if alone else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:

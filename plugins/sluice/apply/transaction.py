@@ -111,14 +111,21 @@ class Outcome:
     """Whether foreign keys were dropped that the master may have, so that they must follow once more."""
 
 
+class AlteringFailed(Exception):
+    """`failure` happened while the definition of `table` was being changed. Rolls back, for the ladder alone."""
+
+    def __init__(self, table: TableName, failure: Terminal):
+        super().__init__(table, failure)
+        self.table = table
+        self.failure = failure
+
+
 @contextmanager
 def _altering(table: TableName) -> Iterator[None]:
-    """Notes in what is raised inside that the definition of `table` was being changed."""
     try:
         yield
     except Terminal as failure:
-        failure.altering = table
-        raise
+        raise AlteringFailed(table, failure) from failure
 
 
 class WindowTransaction:
@@ -158,8 +165,7 @@ class WindowTransaction:
                     try:
                         self.sessions.alterer.prepare(plan.definition_changes)
                     except DefinitionNotFollowed as refused:
-                        refused.altering = refused.table
-                        raise
+                        raise AlteringFailed(refused.table, refused) from refused
             self._prepare_left_out([step.change for step in plan.steps if isinstance(step, DefinitionOnly)])
 
     def alters_apart(self, plan: Plan) -> bool:
@@ -170,7 +176,7 @@ class WindowTransaction:
         """Commits the plan, or rolls all of it back.
 
         Raises `Collision`, `Conflict` if a change does not fit the slave's row, `SliceTooSmall`, `ConstraintsOutdated`,
-        what the slave refuses, and outages.
+        what the slave refuses, outages, and `AlteringFailed`.
         """
         with self._alone_with(plan.locked):
             return self._change_definition(plan) if self.alters_apart(plan) else self._try(plan, attempt)

@@ -29,7 +29,7 @@ from sluice.apply.rejects import Overlaps, PairRejects, UntransformedRows
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
-from sluice.apply.transaction import Outcome, Plan, WindowTransaction
+from sluice.apply.transaction import AlteringFailed, Outcome, Plan, WindowTransaction
 from sluice.apply.window_runs import CutItem, Run
 from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
@@ -82,6 +82,8 @@ class FailedAttempt:
     attempt: Attempt
     plan: Plan | None
     """None if its transaction cannot be repeated: there was none yet, or it is over."""
+    altering: TableName | None
+    """The table whose definition was being changed."""
 
 
 Move = Callable[[SluiceError, FailedAttempt], Attempt | None]
@@ -160,9 +162,13 @@ class WindowApplier:
                     planned, plan = plan, None
                     self.transaction.committed(planned, outcome)
                     return self._applied(planned, outcome)
-                except SluiceError as error:
+                except (SluiceError, AlteringFailed) as error:
+                    failure, altering = (
+                        (error.failure, error.table) if isinstance(error, AlteringFailed) else (error, None)
+                    )
                     repeatable = None if plan is None or self.transaction.alters_apart(plan) else plan
-                    rung, self.attempt = self._climb(error, FailedAttempt(checkpoint, begin, self.attempt, repeatable))
+                    failed = FailedAttempt(checkpoint, begin, self.attempt, repeatable, altering)
+                    rung, self.attempt = self._climb(failure, failed)
                     if rung not in SAME_PLAN:
                         plan = planned = None
                         self.stage_driver.clear()
@@ -200,11 +206,7 @@ class WindowApplier:
         """The conflict that an error at the commit is; other errors as they are."""
         if plan is None or not isinstance(error, StatementFailed):
             return error
-        refused = vendor_at(self.pair).applying.at_commit(error, self.sessions.merger.targets.hides)
-        if refused is None:
-            return error
-        refused.altering = error.altering
-        return refused
+        return vendor_at(self.pair).applying.at_commit(error, self.sessions.merger.targets.hides) or error
 
     def _replay(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         if failed.plan is None:
@@ -237,7 +239,9 @@ class WindowApplier:
     def _drop_constraints(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         """`DefinitionFollower` would drop these constraints some seconds later; the window does not wait."""
         plan = failed.plan
-        if plan is None or not self.transaction.escalation(plan).may_drop_constraints(failed.attempt, failure):
+        if plan is None or not self.transaction.escalation(plan).may_drop_constraints(
+            failed.attempt, failure, altering=failed.altering is not None
+        ):
             return None
         if not self.transaction.drop_constraints(plan):
             return None
@@ -280,12 +284,17 @@ class WindowApplier:
 
     def _isolate_table(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         assert isinstance(failure, Terminal)
-        table = table_at_fault(failure)
+        table = table_at_fault(failure, failed.altering)
         if table is None:
             return None
         self.sessions.schema_history.clear()
         isolated = table_state_tracker.isolated(
-            failure, table, self.sessions, failed.checkpoint, failed.attempt.isolated
+            failure,
+            table,
+            self.sessions,
+            failed.checkpoint,
+            failed.attempt.isolated,
+            altered=failed.altering is not None,
         )
         return failed.attempt.with_isolated(isolated, failed.begin)
 

@@ -81,8 +81,9 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
             return False
         tables = resources.registry.tables()
         expect_free(connection, prefix, schema)
-    if VENDORS[connection.vendor].fails_over:
-        vendor.failover.Guard(connection, prefix, schema).release()
+        guard = guard_of(connection, prefix, schema)
+    if guard is not None:
+        guard.release()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
 
     def remove() -> None:

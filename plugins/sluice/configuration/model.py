@@ -260,6 +260,11 @@ class Replication(Options):
             return self
         return replace(self, verify=replace(self.verify, schedule="never", max_age_days=0))
 
+    def fails_over(self, slave: SlaveConfig) -> bool:
+        """Whether the slave can become the master: both are databases of vendors with a failover."""
+        vendors = (self.master.vendor, slave.vendor)
+        return not self.master.stream and all(VENDORS[vendor].fails_over for vendor in vendors)
+
     @property
     def comparable(self) -> bool:
         """Whether slaves can be compared: the master's rows can be read, with the same names as in the changes."""

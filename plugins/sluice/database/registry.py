@@ -13,9 +13,6 @@ from sluice.database.vendor import Master, RecordedSource, Source, Target
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import (
-    ARCHIVED_LOGS,
-    CHANGE_LOGS,
-    DISK_GROUPS,
     LOGGED_MASTERS,
     MASTERS,
     SOURCES,
@@ -70,7 +67,7 @@ def master_of(name: str) -> Master:
     """Raises `NotAMaster`, `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
     vendor = vendor_of(name)
     if name in LOGGED_MASTERS:
-        return cast(Master, _member(LOGGED_MASTERS[name]))
+        return cast(Master, _member(VENDORS[name].logged_master))
     if name not in MASTERS:
         raise NotAMaster(name)
     return cast(Master, vendor)
@@ -112,20 +109,21 @@ def recorded_source() -> RecordedSource:
 
 def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
     """A master's archived redo logs. Raises `DatabaseError`."""
-    read: Callable[[Session], ArchivedLogs] = _member(ARCHIVED_LOGS[info.vendor])
+    read: Callable[[Session], ArchivedLogs] = _member(VENDORS[info.vendor].archived_logs)
     with reach(info, application) as session:
         return read(session)
 
 
 def disk_groups(info: ConnectionInfo) -> DiskGroups:
     """The files in a master's own storage, over the instance that `info` names."""
-    made: Callable[[ConnectionInfo], DiskGroups] = _member(DISK_GROUPS[info.vendor])
+    made: Callable[[ConnectionInfo], DiskGroups] = _member(VENDORS[info.vendor].disk_groups)
     return made(info)
 
 
 def change_log(vendor: str) -> ChangeLogClass | None:
     """What reads the log of a vendor's servers; None where changes are captured otherwise."""
-    made: ChangeLogClass | None = _member(CHANGE_LOGS[vendor]) if vendor in CHANGE_LOGS else None
+    place = VENDORS[vendor].change_log
+    made: ChangeLogClass | None = _member(place) if place else None
     return made
 
 

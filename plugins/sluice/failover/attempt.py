@@ -23,11 +23,11 @@ ANSWER_SECONDS = 5
 
 
 def vendor_cannot_be_master(pair: Pair) -> Terminal:
-    """The slave is of a vendor that is no master."""
+    """The slave is of a vendor without failover."""
     able = ", ".join(name for name, facts in VENDORS.items() if facts.fails_over)
     return Terminal(
-        f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} are slaves "
-        f"only ({pair.slave_info.place}). Fail over to a slave of {able}.",
+        f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} cannot become "
+        f"the master ({pair.slave_info.place}). Fail over to a slave of {able}.",
         code="vendor-cannot-be-master",
     )
 
@@ -52,7 +52,7 @@ class Failover(Pair):
         `vendor-cannot-be-master`."""
         if pair.replication.master.stream:
             raise NoDatabase(pair.replication.master.stream.vendor)
-        if VENDORS[pair.slave_info.vendor].slave_only:
+        if not VENDORS[pair.slave_info.vendor].fails_over:
             raise vendor_cannot_be_master(pair)
         return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action)
 

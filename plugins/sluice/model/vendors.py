@@ -30,6 +30,14 @@ class VendorEntry:
     """Driver options of this vendor."""
     fold: Callable[[str], str] = str.lower
     """How its SQL reads a name without double quotes."""
+    logged_master: str = ""
+    """What reads rows of its servers beside their recorded log: a `sluice.database.vendor.Master`."""
+    change_log: str = ""
+    """What reads the log of its servers: a `sluice.database.change_log.ChangeLogClass`."""
+    archived_logs: str = ""
+    """Queries a master for its archived redo logs: gives `sluice.database.archived_logs.ArchivedLogs` of a session."""
+    disk_groups: str = ""
+    """Reads redo logs in the master's own storage: gives `sluice.database.disk_groups.DiskGroups` of an address."""
 
 
 VENDORS = {
@@ -43,7 +51,14 @@ VENDORS = {
         own_texts=True,
         options=("require_auth",),
     ),
-    "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True, fold=str),
+    "mysql": VendorEntry(
+        "sluice.vendors.mysql.vendor:MYSQL",
+        3306,
+        slave_only=True,
+        fold=str,
+        logged_master="sluice.vendors.mysql.master.vendor:MASTER",
+        change_log="sluice.vendors.mysql.binlog.log:BinaryLog",
+    ),
     "oracle": VendorEntry(
         "sluice.vendors.oracle.vendor:ORACLE",
         1521,
@@ -53,6 +68,8 @@ VENDORS = {
             *("thick_mode", "thick_mode_lib_dir", "thick_mode_config_dir"),
         ),
         fold=str.upper,
+        archived_logs="sluice.vendors.oracle.source.archived_logs:read",
+        disk_groups="sluice.vendors.oracle.source.asm:connect",
     ),
 }
 """The vendors by their word in the configuration, in an Airflow connection's type, and in the folders `vendors/` and
@@ -60,6 +77,12 @@ VENDORS = {
 
 MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
 """The vendors that a master may have."""
+
+LOGGED_MASTERS = [name for name, entry in VENDORS.items() if entry.logged_master]
+"""The vendors that a master may have whose log is recorded."""
+
+CAPTURED = [*MASTERS, *LOGGED_MASTERS]
+"""The vendors that a master may have, by one way to capture or another."""
 
 STREAM = "stream"
 REDO = "redo"
@@ -79,21 +102,6 @@ DESCRIPTION_FILE = "thread.json"
 
 REDO_VENDOR = "oracle"
 """The vendor whose redo logs are read."""
-
-ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
-"""Queries a master for its archived redo logs: gives `sluice.database.archived_logs.ArchivedLogs` of a session."""
-
-DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
-"""Reads redo logs in the master's own storage: gives `sluice.database.disk_groups.DiskGroups` of an address."""
-
-CHANGE_LOGS = {"mysql": "sluice.vendors.mysql.binlog.log:BinaryLog"}
-"""Vendors whose servers log their own changes: what reads such a log, a `sluice.database.change_log.ChangeLogClass`."""
-
-LOGGED_MASTERS = {"mysql": "sluice.vendors.mysql.master.vendor:MASTER"}
-"""What reads the rows of these servers beside their recorded log: a `sluice.database.vendor.Master`."""
-
-CAPTURED = [*MASTERS, *LOGGED_MASTERS]
-"""The vendors that a master may have, by one way to capture or another."""
 
 FIRST = "postgres"
 """The default vendor of a configuration and of a position's text."""

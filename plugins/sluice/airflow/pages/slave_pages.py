@@ -31,7 +31,6 @@ from sluice.airflow.pages.slave_row import completed, row
 from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
-from sluice.database.registry import master_of
 from sluice.errors import SluiceError
 from sluice.model.mask import Mask, without_values
 from sluice.model.names import TableName
@@ -78,7 +77,8 @@ def add(
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
                 "redo": gathered.known.master(replication.prefix).redo,
-                "takes_over": can_take_over(replication, slave), "former": former(replication, known, looked, past),
+                "takes_over": replication.fails_over(replication.slave(slave)),
+                "former": former(replication, known, looked, past),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 
@@ -139,15 +139,6 @@ def former(replication: Replication, known: KnownSlave, looked: LastAnswer[Slave
     )
     loading = {str(table) for table in known.status.get("loading") or ()}
     return frozenset((kept | lost) - loading - set(known.status.get("not_ready") or ()))
-
-
-def can_take_over(replication: Replication, slave: str) -> bool:
-    """Whether there is a failover to the slave at all: for both vendors, and from a master that is a database."""
-    vendors = {replication.master.vendor, replication.slave(slave).vendor}
-    try:
-        return not replication.master.stream and all(master_of(vendor).failover for vendor in vendors)
-    except SluiceError:
-        return False
 
 
 @dataclass(frozen=True)
