@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from devstack.airflow import DATABASE, ROLE
 from devstack.stack import Stack
-from sluice.cli.connections import NoSuchConnection, StoredConnection
+from sluice.cli.connections import StoredConnection, connection_unknown
 from sluice.errors import SluiceError, Transient
 from sluice.model.connection import ConnectionInfo
 
@@ -24,13 +24,13 @@ class Connections:
         self.stack = stack
 
     def __call__(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """Raises `NoSuchConnection`, `connection-unusable`, `Transient` while Airflow's database is down."""
+        """Raises `ConnectionUnknown`, `connection-unusable`, `Transient` while Airflow's database is down."""
         own = conn_id.removeprefix("demo_")
         if isinstance(self._rows, SluiceError) or conn_id not in self._rows:
             # The stack knows its own servers; it may run without Airflow.
             if conn_id.startswith("demo_") and own in self.stack.services.places:
                 return self.stack.connection(own)
-            raise self._rows if isinstance(self._rows, SluiceError) else NoSuchConnection(conn_id)
+            raise self._rows if isinstance(self._rows, SluiceError) else connection_unknown(conn_id)
         return self._rows[conn_id].info(conn_id, vendor)
 
     @cached_property

@@ -20,11 +20,11 @@ _SECTION = re.compile(r"^-- name: (\w+)$\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
-class SqlFileMissing(Terminal):
+def sql_file_missing(path: Path) -> Terminal:
     """The installation lacks the statement file `path`."""
-
-    def __init__(self, path: Path):
-        super().__init__(f"{path}: this SQL file is missing. Restore it from the release that is installed.")
+    return Terminal(
+        f"{path}: this SQL file is missing. Restore it from the release that is installed.", code="sql-file-missing"
+    )
 
 
 SHIPPED = "sql"
@@ -81,13 +81,13 @@ MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
 @cache
 def _read_statement(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
     """The vendor's own statement, else the common one, and its placeholders. Cached, since applies need it in each
-    window. Raises `SqlFileMissing`."""
+    window. Raises `sql-file-missing`."""
     for folder_ in (vendor, COMMON):
         for file in _files(name):
             text = statements(place / folder_ / f"{file}.sql").get(name)
             if text is not None:
                 return text, frozenset(_PLACEHOLDER.findall(text))
-    raise SqlFileMissing(place / vendor / f"{name}.sql")
+    raise sql_file_missing(place / vendor / f"{name}.sql")
 
 
 def _files(name: str) -> Iterator[str]:
@@ -101,7 +101,7 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
 
     Values are inserted as they are: quote identifiers and literals before. Comment lines are dropped, so placeholders
     in them are not replaced. In a statement with parameters (`%(name)s`) a `%` in the schema's name is doubled for the
-    driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a value that the
+    driver. Raises `sql-file-missing`, `KeyError` for a placeholder without a value, `ValueError` for a value that the
     file does not use, except those of `MAY_GO_UNUSED`.
     """
     rendered = _rendered_once if sum(map(len, placeholders.values())) <= _CACHED_LENGTH else _rendered

@@ -9,7 +9,7 @@ import pytest
 
 from sluice import config
 from sluice.airflow import steps_broadcast
-from sluice.airflow.steps_broadcast import StatementMissing, collect, queue
+from sluice.airflow.steps_broadcast import collect, queue
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import resources
 from sluice.configuration.model import UnknownSlave
@@ -18,6 +18,7 @@ from sluice.model.names import Prefix
 from sluice.operate.broadcast import NotOffered
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 
 FILE = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {a: {conn_id: a}, b: {conn_id: b}}\ntables: {public.*: {}}\n"
 
@@ -45,7 +46,7 @@ def test_a_query_is_asked_in_the_name_of_a_person_and_slaves_are_said_to_wait(
     with pytest.raises(NotOffered, match="broadcast: true"):
         run(queue.body)
     (tmp_path / "DEMO.yaml").write_text(f"{FILE}broadcast: true\n")
-    with pytest.raises(StatementMissing):
+    with raises_code("statement-missing"):
         run(queue.body, statement=" ")
     with pytest.raises(UnknownSlave):
         run(queue.body, slaves="c")

@@ -21,12 +21,12 @@ from sluice.airflow.steps_housekeeping import (
 from sluice.airflow.steps_master import check, install_resources
 from sluice.airflow.task_context import TaskContext
 from sluice.cli import status
-from sluice.database.registry import NoDatabase
 from sluice.failover.attempt import Failover
 from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Action
 from sluice.pair import Pair
 from tests.airflow_connections import connect_airflow
+from tests.errors import raises_code
 from tests.unit.streams import insert, recorded
 
 
@@ -65,11 +65,11 @@ def test_the_apply_is_launched_with_the_slaves_connection_alone(folder: Path) ->
 def test_tasks_that_need_the_masters_database_say_so(folder: Path) -> None:
     one = work()
     for task in (check, install_resources):
-        with pytest.raises(NoDatabase, match=r"docs/stream\.md"):
+        with raises_code("no-database", match=r"docs/stream\.md"):
             task.body(one)
-    with pytest.raises(NoDatabase), one.master():
+    with raises_code("no-database"), one.master():
         pass
-    with pytest.raises(NoDatabase):
+    with raises_code("no-database"):
         Failover.named(Pair.of(one.replication, "dr1", one.connections), "f", Action.CHECK)
 
 

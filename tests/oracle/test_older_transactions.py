@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sluice.vendors.oracle.source.older_transactions import Observation, OlderTransactions, Owner, observe
+from sluice.vendors.oracle.source.older_transactions import Observation, Owner, observe, older_transactions
 from sluice.vendors.oracle.source.position import InstanceLost, Thread, take
 from tests.oracle.transaction_model import Reader, Settings, World
 
@@ -182,12 +182,12 @@ def test_transactions_older_than_the_stream_are_awaited(
 
 def test_a_wait_names_its_transactions_and_the_remedy() -> None:
     owners = {1: Owner("2026-11-24 04:00:00", 2, "123,45", "SCOTT", "sqlplus@host")}
-    said = str(OlderTransactions("//db/SHOP", 100, {1: 99, 2: 0}, owners))
+    said = str(older_transactions("//db/SHOP", 100, {1: 99, 2: 0}, owners))
     assert "//db/SHOP: transactions run that began before SCN 100" in said
     assert (
         "Transaction 0.0.1, of SCN 99, runs since 2026-11-24 04:00:00 by the master's clock, of SCOTT, sqlplus@host "
         "(ALTER SYSTEM KILL SESSION '123,45,@2' rolls it back)" in said
     )
     assert "Transaction 0.0.2, of SCN unknown, is prepared or has no session (COMMIT FORCE '0.0.2'" in said
-    many = str(OlderTransactions("//db/SHOP", 100, dict.fromkeys(range(9), 7), {}))
+    many = str(older_transactions("//db/SHOP", 100, dict.fromkeys(range(9), 7), {}))
     assert "and 4 more" in many

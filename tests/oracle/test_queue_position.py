@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.model.position import Position
-from sluice.vendors.oracle.queue_position import (
-    Incarnation,
-    MasterReplaced,
-    QueuePosition,
-    SequenceWentBack,
-    number_of,
-    trans_key_of,
-)
+from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition, number_of, trans_key_of
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.errors import raises_code
 
@@ -68,14 +61,14 @@ def test_other_texts_are_no_positions(text: str) -> None:
 def test_a_master_with_another_history_is_refused() -> None:
     before: Position = position(1, 2)
     flashed_back = replace(position(30, 40), incarnation=replace(HERE, pdb_incarnation=3))
-    with pytest.raises(MasterReplaced, match="flashed back"):
+    with raises_code("master-replaced", match="flashed back"):
         flashed_back.after(before)
-    with pytest.raises(MasterReplaced):
+    with raises_code("master-replaced"):
         flashed_back.covers_all_of(before)
 
 
 def test_a_sequence_that_gives_out_keys_again_is_refused() -> None:
-    with pytest.raises(SequenceWentBack, match="gave out 2, but REPL_KEY 40 was already seen"):
+    with raises_code("sequence-went-back", match="gave out 2, but REPL_KEY 40 was already seen"):
         position(2, 3).after(position(30, 40))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice.cli.console import Console, Unanswered, script
+from sluice.cli.console import Console, script, unanswered
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Told(Console):
     def ask(self, question: str, option: str, default: str = "", fault: Any = None) -> str:
         found = next((answer for part, answer in self.answers.items() if part in question), None)
         if found is None:
-            raise Unanswered(question, option)
+            raise unanswered(question, option)
         return found or default
 
     def secret(self, question: str, option: str) -> str:

@@ -19,8 +19,7 @@ from sluice import config
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
 from sluice.cli import add, grants, remove, sides
-from sluice.cli.connections import NoSuchConnection
-from sluice.cli.console import Unanswered
+from sluice.cli.connections import connection_unknown
 from sluice.cli.sides import NoPassword
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
@@ -72,7 +71,7 @@ class Shop:
 
     def connections(self, conn_id: str, vendor: str) -> ConnectionInfo:
         if conn_id not in self.passwords:
-            raise NoSuchConnection(conn_id)
+            raise connection_unknown(conn_id)
         return self.passwords[conn_id]
 
     def add(self, console: Told, *arguments: str) -> list[str] | None:
@@ -212,7 +211,7 @@ def test_a_person_is_asked_for_what_is_not_given(shop: Shop, monkeypatch: pytest
     assert '"Mixed Case": 2 tables' in console.text or "Mixed Case: 2 tables" in console.text
     assert password not in console.text
     assert "events" in (shop.folder / "SHOP.yaml").read_text()
-    with pytest.raises(Unanswered, match="--master URL"):
+    with raises_code("unanswered", match="--master URL"):
         add.run(parsed("add", "OTHER"), Told(), shop.where())
 
 
@@ -263,7 +262,7 @@ def test_a_removed_replication_is_added_again(shop: Shop, monkeypatch: pytest.Mo
     tables = {"Tables to replicate": '"Mixed Case".*', "Roles that will make tables": "-"}
     with reach(shop.passwords["shop_master"], "test"):
         shop.passwords.clear()
-        with pytest.raises(Unanswered, match="Password of the account"):  # somebody is logged in with the old one
+        with raises_code("unanswered", match="Password of the account"):  # somebody is logged in with the old one
             shop.add(Told(tables), *sides_of(shop), "--admin", "postgres")
     with pytest.raises(NoPassword, match=r'^The account Re"pl .* of master \(.* new one: psql -c .\\password "Re""pl '):
         shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")

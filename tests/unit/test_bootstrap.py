@@ -16,7 +16,8 @@ from devstack import account, cli, testing
 from devstack.testing import environment
 from sluice import __version__
 from sluice.cli import bootstrap, command
-from sluice.cli.console import Console, Unanswered
+from sluice.cli.console import Console
+from tests.errors import raises_code
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -349,7 +350,7 @@ def test_yes_means_one_thing_wherever_it_stands(given: tuple[str, ...], monkeypa
         args = parsed().parse_args(list(given))
         seen.append(Console(yes=args.yes, interactive=False).confirm("Run this?"))
     assert seen == [True, True]
-    with pytest.raises(Unanswered, match=r"Give it: --yes\."):
+    with raises_code("unanswered", match=r"Give it: --yes\."):
         Console(yes=cli.parser().parse_args(["add", "SHOP"]).yes, interactive=False).confirm("Run this?")
 
 

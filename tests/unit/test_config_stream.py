@@ -7,7 +7,7 @@ import pytest
 from sluice import config
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
-from sluice.database.registry import NoDatabase, reach
+from sluice.database.registry import reach
 from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
@@ -35,7 +35,7 @@ def test_a_stream_needs_a_folder_and_no_connection(tmp_path: Path) -> None:
     pair = Pair.of(found, "dr1", {"s": SLAVE})
     assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop")
     assert (found.verify.schedule, found.verify.max_age_days) == ("never", 0), "there is nothing to compare with"
-    with pytest.raises(NoDatabase, match="no database to read rows from"), reach(pair.master_info, "test"):
+    with raises_code("no-database", match="no database to read rows from"), reach(pair.master_info, "test"):
         pass
 
 

@@ -16,8 +16,8 @@ from sluice.model.table_definition import (
     format_definition,
     parse,
 )
-from sluice.vendors.postgres.expressions import DefinitionUnreadable
 from sluice.vendors.postgres.target.new_types import AttributesDiffer, _creations, changes, renames
+from tests.errors import raises_code
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
 ATTRIBUTES = st.builds(Attribute, st.integers(1, 9), NAMES, NAMES, st.none() | NAMES)
@@ -107,5 +107,5 @@ def test_a_renamed_type_is_renamed() -> None:
     ],
 )
 def test_nothing_but_names_and_types_becomes_a_statement(definition: TableDefinition) -> None:
-    with pytest.raises(DefinitionUnreadable):
+    with raises_code("definition-unreadable"):
         _creations(definition)

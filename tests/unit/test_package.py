@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import sluice
+from tests.errors import raises_code
 from tests.unit.test_imports import COMES_WITH, all_imports, root_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,5 +171,5 @@ def test_a_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch: py
     for name in [name for name in sys.modules if name.startswith(("sluice.vendors.mysql", "pymysql"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pymysql", None)
-    with pytest.raises(registry.DriverMissing, match=r"pymysql.*pip install 'sluice-replication\[mysql\]'"):
+    with raises_code("driver-missing", match=r"pymysql.*pip install 'sluice-replication\[mysql\]'"):
         registry.vendor_of("mysql")

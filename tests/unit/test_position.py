@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.vendors.postgres.snapshot_position import MasterWentBack, SnapshotPosition
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.errors import raises_code
 
 
 @st.composite
@@ -57,5 +57,5 @@ def test_a_transaction_beyond_the_snapshots_end_may_have_begun_long_ago() -> Non
 
 def test_a_master_that_went_back_is_refused() -> None:
     before = SnapshotPosition(10, 12, low=100, high=105)
-    with pytest.raises(MasterWentBack, match="restored from a backup"):
+    with raises_code("master-went-back", match="restored from a backup"):
         SnapshotPosition(5, 6, low=3, high=3).after(before)

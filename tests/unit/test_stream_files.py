@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.database import positions
 from sluice.database.changes import ChangeReader, Share, TooManyBytes
-from sluice.database.registry import NoDatabase, source_of, vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.database.vendor import Source
 from sluice.model.change import Action
 from sluice.model.names import Prefix, TableName
@@ -318,5 +318,5 @@ def test_a_position_is_kept_as_text(tmp_path: Path) -> None:
 def test_a_stream_is_a_source_and_no_database() -> None:
     found: Source = source_of("stream")
     assert not hasattr(found, "rows")
-    with pytest.raises(NoDatabase, match=r"docs/stream\.md"):
+    with raises_code("no-database", match=r"docs/stream\.md"):
         vendor_of("stream")

@@ -17,13 +17,6 @@ from sluice.errors import Terminal
 APPLY_DAG = "cdc_apply"
 
 
-class ApplyPaused(Terminal):
-    """The apply's DAG is paused."""
-
-    def __init__(self) -> None:
-        super().__init__(f"The DAG {APPLY_DAG} is paused, so no apply can start. Unpause it, then clear this task.")
-
-
 class EnsureApply(TriggerDagRunOperator):
     """Triggers a run of `cdc_apply` for the pair unless one is live.
 
@@ -56,7 +49,10 @@ class EnsureApply(TriggerDagRunOperator):
             try:
                 super().execute(context)
             except DagIsPaused:
-                raise ApplyPaused from None
+                raise Terminal(
+                    f"The DAG {APPLY_DAG} is paused, so no apply can start. Unpause it, then clear this task.",
+                    code="apply-paused",
+                ) from None
 
 
 def run_id(prefix: str, slave: str) -> str:

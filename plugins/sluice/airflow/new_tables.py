@@ -33,15 +33,6 @@ from sluice.model.table_state import how_to_load
 log = logging.getLogger("sluice.airflow")
 
 
-class UpdatesPaused(Terminal):
-    """The DAG that loads tables is paused."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"The DAG {UPDATE_DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this task."
-        )
-
-
 def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
     """Lines about the tables that the planned steps of `report` add, and about what happens to them on each slave."""
     tables = [each.table for each in report.steps if isinstance(each, Add)]
@@ -101,7 +92,11 @@ class LoadNewTables(TriggerDagRunOperator):
             try:
                 super().execute(context)
             except DagIsPaused:
-                raise UpdatesPaused from None
+                raise Terminal(
+                    f"The DAG {UPDATE_DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this "
+                    "task.",
+                    code="updates-paused",
+                ) from None
             except DagRunTriggerException:  # the operator raises it to have Airflow start the run
                 self._note(context)
                 raise

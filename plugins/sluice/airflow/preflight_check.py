@@ -15,7 +15,7 @@ from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease
 from sluice.counted import counted, duration
-from sluice.database.registry import NoDatabase, master_of
+from sluice.database.registry import master_of, no_database
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.preparation import captured_tables
@@ -113,7 +113,7 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
     replication = task.replication
     stream = replication.master.stream
     if stream and not light and not _loads_beside(task):
-        raise NoDatabase(stream.vendor)
+        raise no_database(stream.vendor)
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:

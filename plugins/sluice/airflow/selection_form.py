@@ -13,16 +13,6 @@ from sluice.pair import Pair
 log = logging.getLogger("sluice.airflow")
 
 
-class NotByFiles(Terminal):
-    """A part of a table cannot be transferred by files."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "transfer is files, and where, key_from or key_to choose a part of a table: that part is loaded online "
-            "only. Start again with transfer: online, or with whole tables. Nothing was touched."
-        )
-
-
 def update_of(task: TaskContext) -> Update:
     """The initial update of this run."""
     pair = Pair.of(task.replication, task.slave.name, task.connections)
@@ -30,12 +20,16 @@ def update_of(task: TaskContext) -> Update:
 
 
 def check_choice(task: TaskContext) -> None:
-    """Raises `SelectionRefused`, `NotByFiles`."""
+    """Raises `SelectionRefused`, `not-by-files`."""
     selection = Selection.from_dict(task.context["params"])
     if not selection.partial:
         return
     if selection.ranged and transfer_form.by_files(task.context):
-        raise NotByFiles
+        raise Terminal(
+            "transfer is files, and where, key_from or key_to choose a part of a table: that part is loaded online "
+            "only. Start again with transfer: online, or with whole tables. Nothing was touched.",
+            code="not-by-files",
+        )
     update = update_of(task)
     with on_master(update) as master, on_slave(update) as slave:
         partial_load.check(update, master, slave)

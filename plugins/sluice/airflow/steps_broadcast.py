@@ -16,20 +16,15 @@ WAIT_SECONDS = 60.0
 """How long the task waits for slaves, in addition to the time limit of the query."""
 
 
-class StatementMissing(Terminal):
-    """The query is empty."""
-
-    def __init__(self) -> None:
-        super().__init__("Write the query that all databases shall answer, with the schemas of its tables.")
-
-
 @step
 def queue(task: TaskContext) -> int:
     """The master answers the query, and ITEMS queues it among the changes."""
     params = task.context["params"]
     statement = str(params["statement"] or "").strip()
     if not statement:
-        raise StatementMissing
+        raise Terminal(
+            "Write the query that all databases shall answer, with the schemas of its tables.", code="statement-missing"
+        )
     person, seconds = task.person("the DAG broadcast"), float(params["seconds"])
     query = Query(statement, person, listed(params["slaves"]), seconds)
     return broadcast.ask(task.replication, task.info(task.replication.master), query)

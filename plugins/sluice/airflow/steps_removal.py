@@ -10,7 +10,7 @@ from sluice.coordination import lease
 from sluice.coordination.records import FailoverClaim
 from sluice.coordination.records import forget as forget_keys
 from sluice.counted import counted
-from sluice.database.registry import NoDatabase, master_of, vendor_of
+from sluice.database.registry import master_of, no_database, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER
@@ -68,7 +68,7 @@ def check_removal(task: TaskContext) -> None:
     """Fails unless the prefix was typed, no apply is running, no failover is under way, and the accounts can drop
     everything."""
     if task.replication.master.stream:
-        raise NoDatabase(task.replication.master.stream.vendor)
+        raise no_database(task.replication.master.stream.vendor)
     if str(task.context["params"]["confirm"] or "").strip().upper() != str(task.prefix):
         raise Terminal(
             f"{task}: to uninstall it, type its prefix into confirm. Changes that wait in ITEMS are lost by it, and "

@@ -15,26 +15,20 @@ FOLDER_TASK = "make_folder"
 """The task whose result is the folder of the update."""
 
 
-class LocationMissing(Terminal):
-    """The form chooses files and has no location."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "transfer is files, and no location is given. Start again with a location: an existing directory such as "
-            "/mnt/disk, or s3://bucket/prefix. Nothing was touched."
-        )
-
-
 def by_files(context: Context) -> bool:
     """Whether the form chooses the transfer by files."""
     return bool(context["params"].get("transfer") == "files")
 
 
 def location(replication: Replication, context: Context) -> Location:
-    """The location in the form. Raises `LocationMissing`, `NoLocation`, `location-not-allowed`."""
+    """The location in the form. Raises `location-missing`, `NoLocation`, `location-not-allowed`."""
     text = str(context["params"].get("location") or "").strip()
     if not text:
-        raise LocationMissing
+        raise Terminal(
+            "transfer is files, and no location is given. Start again with a location: an existing directory such as "
+            "/mnt/disk, or s3://bucket/prefix. Nothing was touched.",
+            code="location-missing",
+        )
     return allowed(Location.parse(text), replication.locations, replication.source)
 
 

@@ -45,7 +45,7 @@ def restore_displaced(
 
     Runs in the transaction that deleted them. `may_write`: False if the slave's rows may be newer than `at`.
     `deferrable`: as of `Replayer.replay`. Raises `RowStays` if the slave cannot have all of the master's rows,
-    `TableChanged`, `ColumnMissing`, outages.
+    `table-changed`, `ColumnMissing`, outages.
     """
     replayer = sessions.replayer
     missing = replayer.missing(displaced)
@@ -122,7 +122,7 @@ class MasterRowsAt:
     def rows(self, displaced: Sequence[DisplacedRow]) -> list[Row | None]:
         """For each of `displaced` the row as of `at`, None if there was none.
 
-        Raises `TableChanged`, `master-row-unknown`, outages.
+        Raises `table-changed`, `master-row-unknown`, outages.
         """
         tables: dict[TableName, list[DisplacedRow]] = {}
         for each in displaced:

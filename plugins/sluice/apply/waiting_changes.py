@@ -12,7 +12,7 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.counted import counted
 from sluice.database.changes import TooManyBytes, WaitingTable
-from sluice.database.registry import NoDatabase, has_rows, master_of, reach, vendor_of
+from sluice.database.registry import has_rows, master_of, no_database, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import ROW_ACTIONS
@@ -84,7 +84,7 @@ def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Check
 def read(pair: Pair, store: "redis.Redis", application: str, most: int) -> Waiting:
     """What waits, with its first `most` changes. Nothing is locked. Raises `no-changes-to-clear`, outages."""
     if not has_rows(pair.master_info.vendor):
-        raise NoDatabase(pair.master_info.vendor)
+        raise no_database(pair.master_info.vendor)
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
         checkpoint = _applied(pair, slave)
         return _waiting(pair, rest_of(pair, store, master, checkpoint), application, most)
@@ -97,7 +97,7 @@ def clear(pair: Pair, store: "redis.Redis", by: str, reason: str, application: s
     `no-changes-to-clear`, `CheckpointMoved` if the slave changed its state meanwhile, and outages.
     """
     if not has_rows(pair.master_info.vendor):
-        raise NoDatabase(pair.master_info.vendor)
+        raise no_database(pair.master_info.vendor)
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
         before = _applied(pair, slave)
         if before.state is not SlaveState.NORMAL or before.loading:
@@ -187,7 +187,7 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
     and outages.
     """
     if not has_rows(pair.master_info.vendor):
-        raise NoDatabase(pair.master_info.vendor)
+        raise no_database(pair.master_info.vendor)
     if not Gate(store, pair.prefix, pair.slave.name).closures():
         raise Terminal(
             f"{pair}: the apply is not held, so its queue has no first transaction for long. Close the gate, with the "

@@ -17,7 +17,7 @@ from sluice.cli.where import Where
 from sluice.configuration.model import Replication
 from sluice.configuration.rule import TablePattern
 from sluice.counted import counted
-from sluice.database.registry import NoDatabase
+from sluice.database.registry import no_database
 from sluice.errors import SluiceError, Terminal
 from sluice.model.lack import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
@@ -123,7 +123,7 @@ def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | No
 def _master(url: str | None, prefix: Prefix, existing_one: Replication | None, where: Where, console: Console) -> Side:
     conn_id = existing_one.master.conn_id if existing_one else f"{prefix.lower.rstrip('_')}_{MASTER}"
     if existing_one is not None and existing_one.master.stream and existing_one.master.capture != BINLOG:
-        raise NoDatabase(existing_one.master.stream.vendor)
+        raise no_database(existing_one.master.stream.vendor)
     if url is None and existing_one is not None:
         try:
             return Side(MASTER, conn_id, where.connections(conn_id, existing_one.master.vendor))

@@ -22,11 +22,9 @@ class ConnectionUnknown(Terminal):
     """A connection cannot be looked up."""
 
 
-class NoSuchConnection(ConnectionUnknown):
+def connection_unknown(conn_id: str) -> ConnectionUnknown:
     """Airflow does not have the connection of a replication."""
-
-    def __init__(self, conn_id: str) -> None:
-        super().__init__(f"Airflow has no connection {conn_id!r}: add it under Admin, Connections.")
+    return ConnectionUnknown(f"Airflow has no connection {conn_id!r}: add it under Admin, Connections.")
 
 
 class ConnectionNotGiven(ConnectionUnknown):
@@ -67,7 +65,7 @@ class Connections:
         self._api = api
 
     def __call__(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """Raises `NoSuchConnection`, `ConnectionNotGiven`, `connection-unusable`, `ApiUnreachable`."""
+        """Raises `ConnectionUnknown`, `ConnectionNotGiven`, `connection-unusable`, `ApiUnreachable`."""
         variable = f"AIRFLOW_CONN_{conn_id.upper()}"
         if text := os.environ.get(variable):
             return from_variable(text, conn_id).info(conn_id, vendor)
@@ -75,7 +73,7 @@ class Connections:
             raise ConnectionNotGiven(conn_id, variable)
         entry = airflow.connection(self._api, conn_id)
         if entry is None:
-            raise NoSuchConnection(conn_id)
+            raise connection_unknown(conn_id)
         return _stored(entry, password=None).info(conn_id, vendor)
 
 

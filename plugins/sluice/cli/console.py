@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from sluice.errors import Terminal
 
 
-class Unanswered(Terminal):
+def unanswered(what: str, option: str) -> Terminal:
     """A required answer is missing, and there is no terminal."""
-
-    def __init__(self, what: str, option: str):
-        super().__init__(f"{what} is not given, and there is no terminal to ask at. Give it: {option}.")
+    return Terminal(f"{what} is not given, and there is no terminal to ask at. Give it: {option}.", code="unanswered")
 
 
 class Console:
@@ -32,9 +30,9 @@ class Console:
         print("\n".join(f"-- {line}" for line in text.splitlines()) if self.sql else text, flush=True)
 
     def ask(self, question: str, option: str, default: str = "", fault: Callable[[str], str] = lambda _: "") -> str:
-        """Asks until `fault` finds no mistake in the answer. Raises `Unanswered` without a terminal."""
+        """Asks until `fault` finds no mistake in the answer. Raises `unanswered` without a terminal."""
         if not self.interactive:
-            raise Unanswered(question, option)
+            raise unanswered(question, option)
         while True:
             answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip() or default
             wrong = fault(answer) if answer else "An answer is needed."
@@ -43,17 +41,17 @@ class Console:
             self.say(f"  {wrong}")
 
     def secret(self, question: str, option: str) -> str:
-        """Asks without echo. Raises `Unanswered`."""
+        """Asks without echo. Raises `unanswered`."""
         if not self.interactive:
-            raise Unanswered(question, option)
+            raise unanswered(question, option)
         return getpass.getpass(f"{question}: ")
 
     def confirm(self, question: str, option: str = "--yes") -> bool:
-        """Whether the person agrees. Raises `Unanswered`."""
+        """Whether the person agrees. Raises `unanswered`."""
         if self.yes:
             return True
         if not self.interactive:
-            raise Unanswered(f"An answer to '{question}'", option)
+            raise unanswered(f"An answer to '{question}'", option)
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
     def script(self, title: str, statements: Sequence[tuple[str, str]]) -> None:

@@ -26,7 +26,7 @@ from sluice.coordination.records import forget
 from sluice.coordination.redo_state import CAPTURE
 from sluice.counted import counted
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable
-from sluice.database.registry import NoDatabase, master_of
+from sluice.database.registry import master_of, no_database
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.failover.reversal import SUFFIX
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
     replication = _configured(args.name, where.folder)
     file = replication.source
     if replication.master.stream and replication.master.capture != BINLOG:
-        raise NoDatabase(replication.master.stream.vendor)
+        raise no_database(replication.master.stream.vendor)
     wish = _wish(replication, args.slave, args.lost)
     parties = _parties(wish, args.admin, where, console)
     known = [line for side in parties for line in _checked(wish, side, file)]

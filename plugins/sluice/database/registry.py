@@ -28,14 +28,13 @@ class UnknownVendor(Terminal):
         super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
 
 
-class DriverMissing(Terminal):
+def driver_missing(vendor: str, module: str) -> Terminal:
     """The driver of a vendor is not installed: a package of Sluice has it as an extra."""
-
-    def __init__(self, vendor: str, module: str):
-        super().__init__(
-            f"{module}, the driver of {vendor}, is not installed where this process runs. Install it there: "
-            f"pip install 'sluice-replication[{vendor}]'."
-        )
+    return Terminal(
+        f"{module}, the driver of {vendor}, is not installed where this process runs. Install it there: "
+        f"pip install 'sluice-replication[{vendor}]'.",
+        code="driver-missing",
+    )
 
 
 def names() -> list[str]:
@@ -43,40 +42,38 @@ def names() -> list[str]:
     return sorted(VENDORS)
 
 
-class NoDatabase(Terminal):
+def no_database(name: str) -> Terminal:
     """The master of a replication is only a source of changes, not a database."""
+    return Terminal(
+        f"The master's changes come from a recorded {name}: there is no database to read rows from, to install "
+        "anything in or to compare with. What works with it, and how a slave begins: docs/stream.md.",
+        code="no-database",
+    )
 
-    def __init__(self, name: str):
-        super().__init__(
-            f"The master's changes come from a recorded {name}: there is no database to read rows from, to install "
-            "anything in or to compare with. What works with it, and how a slave begins: docs/stream.md."
-        )
 
-
-class NotAMaster(Terminal):
+def not_a_master(name: str) -> Terminal:
     """The vendor serves as slave only."""
-
-    def __init__(self, name: str):
-        super().__init__(
-            f"{name} is for slaves only: changes are not captured there, and a slave there cannot become the master. "
-            f"Name a connection of another vendor for the master: {', '.join(MASTERS)}."
-        )
+    return Terminal(
+        f"{name} is for slaves only: changes are not captured there, and a slave there cannot become the master. "
+        f"Name a connection of another vendor for the master: {', '.join(MASTERS)}.",
+        code="not-a-master",
+    )
 
 
 def master_of(name: str) -> Master:
-    """Raises `NotAMaster`, `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
+    """Raises `not-a-master`, `UnknownVendor`, `no-database`, `driver-missing`."""
     vendor = vendor_of(name)
     if name in LOGGED_MASTERS:
         return cast(Master, _member(VENDORS[name].logged_master))
     if name not in MASTERS:
-        raise NotAMaster(name)
+        raise not_a_master(name)
     return cast(Master, vendor)
 
 
 def vendor_of(name: str) -> Target:
-    """Raises `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
+    """Raises `UnknownVendor`, `no-database`, `driver-missing`."""
     if name in SOURCES:
-        raise NoDatabase(name)
+        raise no_database(name)
     if name not in VENDORS:
         raise UnknownVendor(name)
     try:
@@ -84,7 +81,7 @@ def vendor_of(name: str) -> Target:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("sluice"):
             raise
-        raise DriverMissing(name, missing.name or str(missing)) from missing
+        raise driver_missing(name, missing.name or str(missing)) from missing
     return vendor
 
 

@@ -40,11 +40,9 @@ class TableRefused(Terminal):
         self.table = table
 
 
-class TableChanged(Transient):
+def table_changed(place: str, table: TableName, what: str = "was altered or dropped") -> Transient:
     """A table was altered or dropped since its definition was read."""
-
-    def __init__(self, place: str, table: TableName, what: str = "was altered or dropped"):
-        super().__init__(f"{place}: table {table} {what}; look at it again.")
+    return Transient(f"{place}: table {table} {what}; look at it again.", code="table-changed")
 
 
 @dataclass(frozen=True)
@@ -185,14 +183,14 @@ class Rows(Protocol):
     def rows_under(
         self, connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Texts | None]:
-        """For each of `keys`, the row with exactly these key texts; None without one. Raises `TableChanged`.
+        """For each of `keys`, the row with exactly these key texts; None without one. Raises `table-changed`.
 
         `alike`: also rows whose key is equal with another text.
         """
         ...
 
     def copies(self, connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
-        """How many copies of each of these rows a keyless table has. Raises `TableChanged`."""
+        """How many copies of each of these rows a keyless table has. Raises `table-changed`."""
         ...
 
     def whole(self, connection: Session, table: TableName) -> bool:

@@ -9,7 +9,7 @@ from redis import Redis
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.failover import FailoverTable
-from sluice.database.registry import NoDatabase, master_of, reach
+from sluice.database.registry import master_of, no_database, reach
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint, resume
@@ -48,10 +48,10 @@ class Failover(Pair):
 
     @classmethod
     def named(cls, pair: Pair, failover_id: str, action: Action) -> "Failover":
-        """The failover with the defaults of the form. Raises `NoDatabase` where the master is a recorded stream,
+        """The failover with the defaults of the form. Raises `no-database` where the master is a recorded stream,
         `vendor-cannot-be-master`."""
         if pair.replication.master.stream:
-            raise NoDatabase(pair.replication.master.stream.vendor)
+            raise no_database(pair.replication.master.stream.vendor)
         if not VENDORS[pair.slave_info.vendor].fails_over:
             raise vendor_cannot_be_master(pair)
         return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action)

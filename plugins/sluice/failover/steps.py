@@ -95,7 +95,7 @@ def begin(failover: Failover, store: "Redis") -> None:
 
 
 def lay_guard(failover: Failover) -> None:
-    """Creates the triggers of the guard, which refuse nothing yet. Raises `MasterBusy`, `Taken`."""
+    """Creates the triggers of the guard, which refuse nothing yet. Raises `master-busy`, `Taken`."""
     with failover.on_master() as master:
         master_guard = guard_of(failover, master)
         _claim(failover, master_guard)
@@ -117,7 +117,7 @@ def approach(failover: Failover, store: "Redis") -> Position | None:
 def guard(failover: Failover) -> None:
     """Makes the master refuse writes to the replicated tables, and takes the last position.
 
-    Raises `MasterBusy`, `Taken`.
+    Raises `master-busy`, `Taken`.
     """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.GUARDED):

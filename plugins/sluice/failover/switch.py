@@ -50,7 +50,7 @@ def prepare(failover: Failover, install: Callable[[Session], bool]) -> list[str]
     """Does before the master refuses writes what may be done then, while changes are applied: indexes, checks,
     comments and the like, the triggers of the guard, and with `reverse` the capture. Returns what could not be created.
 
-    `install` installs the capture over the slave's session. Raises `MasterBusy`, `Taken`.
+    `install` installs the capture over the slave's session. Raises `master-busy`, `Taken`.
     """
     left: list[str] = []
     with failover.on_slave() as slave:

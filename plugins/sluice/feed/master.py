@@ -39,7 +39,7 @@ class Master:
 
     @classmethod
     def of(cls, replication: Replication, info: ConnectionInfo) -> "Master":
-        """`info`: the connection `replication.master` names. Raises `NoDatabase` for a recorded stream."""
+        """`info`: the connection `replication.master` names. Raises `no-database` for a recorded stream."""
         master_of(replication.master.vendor)
         masked = replace(info, mask=replication.verify.mask, trusts_owners=replication.master.allow_owner_code)
         return cls(replication.prefix, replication.master.schema, masked, replication.feeds)

@@ -25,7 +25,6 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.redo.errors import OtherIncarnation
 from sluice.vendors.stream.redo.merger import Limits, Merger
@@ -247,20 +246,22 @@ def test_rows_are_read_when_no_transaction_runs_that_began_before_the_redo(loade
         rig.await_that(lambda: list(rig.stream.glob("*.jsonl")))
         steps.begin(update, rig.store)
         steps.create_tables(update)
-        with pytest.raises(OlderTransactions, match=r"of SCN 50, runs since .* \(ALTER SYSTEM KILL SESSION '\d+,7,@1'"):
+        with raises_code(
+            "older-transactions", match=r"of SCN 50, runs since .* \(ALTER SYSTEM KILL SESSION '\d+,7,@1'"
+        ):
             steps.plan(update, rig.store)
         assert not complete.exists()
         # It commits, and its row is in no redo that is read; the stream is not there yet.
         session.run("SELECT pg_catalog.setval('scn', 500) FROM DUAL")
         older.commit()
         rig.redo.rows[-7] = ("older", None)
-        with pytest.raises(StreamBehind, match=r"had ended by SCN 5\d\d, and the stream has come to SCN 114"):
+        with raises_code("stream-behind", match=r"had ended by SCN 5\d\d, and the stream has come to SCN 114"):
             steps.plan(update, rig.store)
         # From here on others may begin: those are in the redo.
         before = json.loads(complete.read_text())
         complete.write_text('{"stream": "another one", "scn": 1}')
         older.execute(b"INSERT INTO BAG VALUES (1, 'younger')")
-        with pytest.raises(StreamBehind):
+        with raises_code("stream-behind"):
             steps.plan(update, rig.store)
         kept = json.loads(complete.read_text())
         assert (kept["stream"], kept["scn"] > before["scn"]) == (before["stream"], True)
@@ -307,7 +308,7 @@ def test_no_rows_are_read_while_an_instance_is_open_whose_redo_nobody_reads(load
         "CREATE OR REPLACE VIEW v$thread AS SELECT 1 AS thread#, 'OPEN' AS status FROM DUAL "
         "UNION ALL SELECT 5, 'OPEN' FROM DUAL"
     )
-    with pytest.raises(ThreadsUnread, match=r"not in the stream: 5\b"):
+    with raises_code("threads-unread", match=r"not in the stream: 5\b"):
         begin(rig)
 
 

@@ -12,7 +12,7 @@ from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.airflow.pages.new_pages import Chosen, examined, proven
 from sluice.cli import add, remove
-from sluice.cli.connections import NoSuchConnection
+from sluice.cli.connections import connection_unknown
 from sluice.cli.where import Where
 from sluice.database.registry import reach
 from sluice.model.connection import ConnectionInfo
@@ -44,7 +44,7 @@ class Shop:
 
     def connections(self, conn_id: str, vendor: str) -> ConnectionInfo:
         if conn_id not in self.passwords:
-            raise NoSuchConnection(conn_id)
+            raise connection_unknown(conn_id)
         return self.passwords[conn_id]
 
     @property

@@ -16,7 +16,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import write_guard
-from sluice.vendors.postgres.source.write_guard import Guard, MasterBusy
+from sluice.vendors.postgres.source.write_guard import Guard
 from tests.errors import raises_code
 from tests.rig.loaders import Background
 from tests.scenarios.failover.shop import PLANNED, Shop
@@ -84,12 +84,12 @@ def test_a_transaction_that_does_not_end_leaves_the_master_as_it_is(
     with connect(shop.infos["m"], application="shop") as long:
         long.execute(WRITE)
         pid = long.info.backend_pid
-        with pytest.raises(MasterBusy, match=rf"public\.customers \(process {pid}\)"):
+        with raises_code("master-busy", match=rf"public\.customers \(process {pid}\)"):
             guard.close("moved")
         shop.master.execute(WRITE)
         # It began after the guard had looked.
         monkeypatch.setattr(Guard, "_await_calm", lambda self: None)
-        with pytest.raises(MasterBusy, match="does not end within"):
+        with raises_code("master-busy", match="does not end within"):
             guard.close("moved")
         shop.master.execute(WRITE)
         long.execute(WRITE)

@@ -15,7 +15,7 @@ from sluice import config, sql_files
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
 from sluice.cli import add, remove
-from sluice.cli.connections import NoSuchConnection
+from sluice.cli.connections import connection_unknown
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
@@ -58,7 +58,7 @@ class Shop:
 
     def connections(self, conn_id: str, vendor: str) -> ConnectionInfo:
         if conn_id not in self.passwords:
-            raise NoSuchConnection(conn_id)
+            raise connection_unknown(conn_id)
         return self.passwords[conn_id]
 
     def add(self, console: Told, *options: str) -> list[str] | None:

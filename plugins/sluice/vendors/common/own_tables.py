@@ -12,14 +12,13 @@ from sluice.model.names import Prefix
 TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 
 
-class NotATable(Terminal):
+def not_a_table(place: str, name: str, what: str, other: str) -> Terminal:
     """Something else has the name of one of Sluice's tables."""
-
-    def __init__(self, place: str, name: str, what: str, other: str):
-        super().__init__(
-            f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
-            f"connection name another {other}."
-        )
+    return Terminal(
+        f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
+        f"connection name another {other}.",
+        code="not-a-table",
+    )
 
 
 class PlainOwnTables(OwnTables, ABC):

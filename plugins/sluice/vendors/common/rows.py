@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sluice.database import digests
 from sluice.database.digests import ComparedTable, TableDigest, Texts
-from sluice.database.rows import Rows, SnapshotGone, TableChanged
+from sluice.database.rows import Rows, SnapshotGone, table_changed
 from sluice.database.session import Session
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
@@ -75,23 +75,23 @@ class PlainRows(Rows, ABC):
         """For each of `keys`, the row with exactly these texts, None without one; `alike`: with an equal key."""
         present = self.shape(connection, of.table)
         if present is None or {column.name for column in present.key} != set(of.key):
-            raise TableChanged(self.place_of(connection), of.table)
+            raise table_changed(self.place_of(connection), of.table)
         wanted = [tuple(text or "" for text in texts) for texts in keys]
         try:
             rows = self.table_digest(present, of).rows_of_keys(connection, wanted)
         except KeyError as error:
-            raise TableChanged(self.place_of(connection), of.table) from error
+            raise table_changed(self.place_of(connection), of.table) from error
         return digests.rows_under(rows, of, alike=alike)
 
     def copies(self, connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
         """How often a table without a key has each of these rows."""
         present = self.shape(connection, of.table)
         if present is None:
-            raise TableChanged(self.place_of(connection), of.table)
+            raise table_changed(self.place_of(connection), of.table)
         try:
             return self.counts(connection, present, of, rows)
         except KeyError as error:
-            raise TableChanged(self.place_of(connection), of.table) from error
+            raise table_changed(self.place_of(connection), of.table) from error
 
     def whole(self, connection: Session, table: TableName) -> bool:
         """A table that was altered or emptied since is an error of the statement that reads it."""

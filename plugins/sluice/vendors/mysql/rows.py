@@ -6,7 +6,7 @@ from functools import cached_property
 from sluice import sql_files
 from sluice.database.digests import Compared, ComparedTable, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.errors import StatementFailed
-from sluice.database.registry import NotAMaster
+from sluice.database.registry import not_a_master
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.model.blocks import Key
@@ -154,7 +154,7 @@ class MySQLDigest(PlainDigest):
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
-        raise NotAMaster("mysql")
+        raise not_a_master("mysql")
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))

@@ -12,7 +12,7 @@ from sluice.database.session import Session, Sessions
 from sluice.errors import SluiceError, Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.common.locks import NamedLocks, RowLoadLocks
-from sluice.vendors.common.own_tables import NotATable, PlainOwnTables
+from sluice.vendors.common.own_tables import PlainOwnTables, not_a_table
 from sluice.vendors.mysql.connection import MySQLSession, connect, native, quoted
 
 
@@ -111,15 +111,14 @@ class MySQLSessions(Sessions):
         native(connection).shut()
 
 
-class NotDurable(Terminal):
+def not_durable(place: str, value: str) -> Terminal:
     """The slave forgets commits when its machine crashes."""
-
-    def __init__(self, place: str, value: str):
-        super().__init__(
-            f"{place}: innodb_flush_log_at_trx_commit is {value}, so a crash of the machine undoes commits of the last "
-            "second, while the master has deleted their changes. As an administrator: SET GLOBAL "
-            "innodb_flush_log_at_trx_commit = 1, and in the server's configuration."
-        )
+    return Terminal(
+        f"{place}: innodb_flush_log_at_trx_commit is {value}, so a crash of the machine undoes commits of the last "
+        "second, while the master has deleted their changes. As an administrator: SET GLOBAL "
+        "innodb_flush_log_at_trx_commit = 1, and in the server's configuration.",
+        code="not-durable",
+    )
 
 
 class MySQLTables(PlainOwnTables):
@@ -144,7 +143,7 @@ class MySQLTables(PlainOwnTables):
         ).fetchall()
         for _, _, what in rows:
             if what != "BASE TABLE":
-                raise NotATable(self.session.place, name, what, "database")
+                raise not_a_table(self.session.place, name, what, "database")
         return bool(rows)
 
     def execute(self, statement: str) -> None:
@@ -154,10 +153,10 @@ class MySQLTables(PlainOwnTables):
         return NAMED_LOCKS.held(self.session, name, self.session.place)
 
     def await_durable(self) -> None:
-        """Raises `NotDurable`."""
+        """Raises `not-durable`."""
         row = self.session.run("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").fetchone()
         if row is not None and row[0] != 1:
-            raise NotDurable(self.session.place, str(row[0]))
+            raise not_durable(self.session.place, str(row[0]))
 
     def texts(self, values: Sequence[str]) -> object:
         return json.dumps(list(values), ensure_ascii=False)

@@ -20,27 +20,6 @@ _SLOT, _SEQUENCE = 16, 32
 _SEGMENTS = 1 << 15
 
 
-class MasterReplaced(DataLost):
-    """The master is another database, or one that was taken back to an earlier time."""
-
-    def __init__(self, former: "Incarnation", now: "Incarnation"):
-        super().__init__(
-            f"The master is {now}, but the slave has changes of {former}: it was flashed back, restored to an earlier "
-            "time, opened with RESETLOGS or replaced, and what was committed there may be lost here. "
-            "Start an initial update of this slave."
-        )
-
-
-class SequenceWentBack(DataLost):
-    """The sequence of REPL_KEYs gives out numbers that were given out before."""
-
-    def __init__(self, previous: "QueuePosition", drawn: int):
-        super().__init__(
-            f"The master's sequence gave out {drawn}, but REPL_KEY {previous.high} was already seen: it was made again "
-            "or reset, and new changes cannot be told from old ones. Start an initial update of this slave."
-        )
-
-
 @dataclass(frozen=True)
 class Incarnation:
     """One history of one pluggable database; each way of going back in time begins another one."""
@@ -139,13 +118,18 @@ class QueuePosition:
         """This position with the floors that follow from `previous`, which was taken before it.
 
         A transaction that is open now and was not then began since, and draws keys above `previous.low`.
-        Raises `MasterReplaced`, `SequenceWentBack`.
+        Raises `master-replaced`, `sequence-went-back`.
         """
         if previous is None:
             return replace(self, floors=dict.fromkeys(self.open, 0))
         previous = self._same_history(previous)
         if self.low <= previous.high:
-            raise SequenceWentBack(previous, self.low)
+            raise DataLost(
+                f"The master's sequence gave out {self.low}, but REPL_KEY {previous.high} was already seen: it was "
+                "made again or reset, and new changes cannot be told from old ones. Start an initial update of this "
+                "slave.",
+                code="sequence-went-back",
+            )
         floors = {transaction: previous.floors.get(transaction, previous.low) for transaction in self.open}
         return replace(self, floors=floors)
 
@@ -197,5 +181,10 @@ class QueuePosition:
     def _same_history(self, other: Position) -> "QueuePosition":
         position = QueuePosition.of(other)
         if position.incarnation != self.incarnation:
-            raise MasterReplaced(position.incarnation, self.incarnation)
+            raise DataLost(
+                f"The master is {self.incarnation}, but the slave has changes of {position.incarnation}: it was "
+                "flashed back, restored to an earlier time, opened with RESETLOGS or replaced, and what was committed "
+                "there may be lost here. Start an initial update of this slave.",
+                code="master-replaced",
+            )
         return position

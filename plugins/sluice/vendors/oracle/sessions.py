@@ -10,7 +10,7 @@ from sluice.database.session import PLAIN, Session, SessionOptions, Sessions
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.common.locks import NamedLocks, RowLoadLocks
-from sluice.vendors.common.own_tables import NotATable, PlainOwnTables
+from sluice.vendors.common.own_tables import PlainOwnTables, not_a_table
 from sluice.vendors.oracle import catalog, connection, names
 from sluice.vendors.oracle.connection import DriverSession
 from sluice.vendors.oracle.session import OracleSession, native, quoted
@@ -132,7 +132,7 @@ class OracleTables(PlainOwnTables):
         name = TableName(names.HERE, (self.prefix + table).upper())
         what = catalog.relations(self.session, [name]).get(name)
         if what not in (None, "TABLE"):
-            raise NotATable(self.session.place, name.name, what, "account")
+            raise not_a_table(self.session.place, name.name, what, "account")
         return what is not None
 
     def execute(self, statement: str) -> None:

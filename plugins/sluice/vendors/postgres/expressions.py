@@ -111,31 +111,30 @@ _TYPE_TEXT = re.compile(rf"{_QUALIFIED}{_WORDS}(?: ?\([\w ,.+-]*\))?{_WORDS}(?:\
 _HASH_KEY = re.compile(rf"HASH \({_NAME}(?:, {_NAME})*\)", re.ASCII)
 
 
-class DefinitionUnreadable(Terminal):
+def definition_unreadable(what: str, text: str) -> Terminal:
     """A text of the master that must be a name or a type is anything else. It does not become part of a statement."""
-
-    def __init__(self, what: str, text: str):
-        super().__init__(
-            f"The master's definition has {text!r} for {what}, which is none. Nobody but Sluice should write to "
-            "ITEMS or to the files of a stream: find out who did. Then start an initial update of the table."
-        )
+    return Terminal(
+        f"The master's definition has {text!r} for {what}, which is none. Nobody but Sluice should write to "
+        "ITEMS or to the files of a stream: find out who did. Then start an initial update of the table.",
+        code="definition-unreadable",
+    )
 
 
 def type_of(column: Column) -> str:
-    """The column's type with its collation, as CREATE TABLE takes it. Raises `DefinitionUnreadable`."""
+    """The column's type with its collation, as CREATE TABLE takes it. Raises `definition-unreadable`."""
     if not _TYPE_TEXT.fullmatch(column.type):
-        raise DefinitionUnreadable(f"the type of column {column.name}", column.type)
+        raise definition_unreadable(f"the type of column {column.name}", column.type)
     if not column.collation:
         return column.type
     if not re.fullmatch(_QUALIFIED, column.collation, re.ASCII):
-        raise DefinitionUnreadable(f"the collation of column {column.name}", column.collation)
+        raise definition_unreadable(f"the collation of column {column.name}", column.collation)
     return f"{column.type} COLLATE {column.collation}"
 
 
 def hash_key(text: str) -> str:
-    """`HASH (column, …)`, as PARTITION BY takes it. Raises `DefinitionUnreadable`."""
+    """`HASH (column, …)`, as PARTITION BY takes it. Raises `definition-unreadable`."""
     if not _HASH_KEY.fullmatch(text):
-        raise DefinitionUnreadable("a hash key", text)
+        raise definition_unreadable("a hash key", text)
     return text
 
 

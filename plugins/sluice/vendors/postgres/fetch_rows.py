@@ -6,7 +6,7 @@ import psycopg
 
 from sluice.database import digests
 from sluice.database.digests import ComparedTable, Method, Texts
-from sluice.database.rows import TableChanged
+from sluice.database.rows import table_changed
 from sluice.database.session import Session
 from sluice.vendors.postgres import catalog, digest
 from sluice.vendors.postgres.arrays import array_literal
@@ -20,7 +20,7 @@ def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike
     """For each of `keys`, the row with exactly these key texts; None without one.
 
     Values may be equal although their texts are not (1.0 and 1.00); with `alike` such a row is returned too. Raises
-    psycopg's errors, `TableChanged`.
+    psycopg's errors, `table-changed`.
     """
     wanted = [tuple(text or "" for text in texts) for texts in keys]
     rows_found = digest.rows_of_keys(connection, _digest(connection, of), wanted)
@@ -28,7 +28,7 @@ def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike
 
 
 def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
-    """How many copies of each of these rows a keyless table has. Raises psycopg's errors, `TableChanged`."""
+    """How many copies of each of these rows a keyless table has. Raises psycopg's errors, `table-changed`."""
     about, columns = _digest(connection, of), of.columns
     row_text = f"ROW({', '.join(about.texts([each.name for each in columns]))})::text".replace("%", "%%")
     names = [f"c{number}" for number in range(1, len(columns) + 1)]
@@ -49,16 +49,16 @@ def _digest(connection: Session, of: ComparedTable) -> Digest:
     place = f"{native(connection).info.host}/{native(connection).info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
-        raise TableChanged(place, table, "is gone")
+        raise table_changed(place, table, "is gone")
     try:
         snapshot.lock(connection, shape)
         if not snapshot.whole(connection, table):
-            raise TableChanged(place, table, "was emptied, rewritten or replaced")
+            raise table_changed(place, table, "was emptied, rewritten or replaced")
         for each in of.columns:
             shape.column(each.name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
-        raise TableChanged(place, table) from error
+        raise table_changed(place, table) from error
     if of.key and {column.name for column in shape.key} != set(of.key):
-        raise TableChanged(place, table, "has another key now")
+        raise table_changed(place, table, "has another key now")
     made, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
     return made(shape, of.columns, of.key, method)

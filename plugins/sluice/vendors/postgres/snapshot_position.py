@@ -26,16 +26,6 @@ from sluice.model.position import Position, other_source
 from sluice.model.server_identity import Origin
 
 
-class MasterWentBack(DataLost):
-    """The master's transaction counter is behind an earlier position."""
-
-    def __init__(self, previous: "SnapshotPosition", now: "SnapshotPosition"):
-        super().__init__(
-            f"The master stands at transaction {now.xmax}, but transaction {previous.xmax} was already seen: it was "
-            "restored from a backup or replaced by another server. Start an initial update of this slave."
-        )
-
-
 @dataclass(frozen=True)
 class SnapshotPosition:
     """A set of transactions: all below `xmax` except those in `xip`, which are not below `xmin`."""
@@ -92,12 +82,16 @@ class SnapshotPosition:
         return not any(other.covers(xid) for xid in self.xip)
 
     def after(self, previous: Position | None) -> "SnapshotPosition":
-        """This position with floors inherited from `previous`. Raises `MasterWentBack`."""
+        """This position with floors inherited from `previous`. Raises `master-went-back`."""
         if previous is None:
             return replace(self, floors=dict.fromkeys(self.xip, 0), gap_floor=0)
         previous = SnapshotPosition.of(previous)
         if self.xmax < previous.xmax or self.high < previous.high:
-            raise MasterWentBack(previous, self)
+            raise DataLost(
+                f"The master stands at transaction {self.xmax}, but transaction {previous.xmax} was already seen: it "
+                "was restored from a backup or replaced by another server. Start an initial update of this slave.",
+                code="master-went-back",
+            )
         floors = {xid: previous._floor_of(xid) for xid in self.xip}
         in_gap = [previous.low]
         if previous.next is None or self.xmax < previous.next:

@@ -17,7 +17,7 @@ from sluice.database import xml_images
 from sluice.database.change_log import LogPlace, RowsBesideLog
 from sluice.database.changes import ChangeQueue, WaitingChange, WaitingTable
 from sluice.database.errors import UndefinedTable
-from sluice.database.rows import TableChanged, TableGone
+from sluice.database.rows import TableGone, table_changed
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
 from sluice.model.change import ROW_ACTIONS, Action
@@ -75,7 +75,7 @@ class LogQueue(StreamQueue, ChangeQueue):
 
     @contextmanager
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[Block]:
-        """Raises `TableGone`, `TableChanged`, `recorder-behind`, `no-row-locks`, `ChangesLost`."""
+        """Raises `TableGone`, `table-changed`, `recorder-behind`, `no-row-locks`, `ChangesLost`."""
         rows, name = self.rows, table.table
         if lock_seconds is not None:
             raise Terminal(
@@ -158,7 +158,7 @@ class LogQueue(StreamQueue, ChangeQueue):
                 )
 
     def _changed(self, shape: TableShape, window: Window) -> dict[Key, Image | None]:
-        """The last row of each key that changes in the window. Raises `TableChanged` where rows alone do not tell."""
+        """The last row of each key that changes in the window. Raises `table-changed` where rows alone do not tell."""
         table, names = shape.table, {column.name for column in shape.replicated}
         key = [column.name for column in shape.key]
         changed: dict[Key, Image | None] = {}
@@ -166,7 +166,7 @@ class LogQueue(StreamQueue, ChangeQueue):
             new = xml_images.row(content) if content and action in (Action.INSERT, Action.UPDATE) else None
             old = {**(new or {}), **xml_images.row(oldcontent)} if oldcontent else new
             if action not in ROW_ACTIONS or not key or (new or old or {}).keys() != names:
-                raise TableChanged(self.rows.place, table, "changed while a snapshot of it began")
+                raise table_changed(self.rows.place, table, "changed while a snapshot of it began")
             for row, left in ((old, None), (new, new)):
                 if row is not None:
                     changed[tuple(row[name] or "" for name in key)] = left

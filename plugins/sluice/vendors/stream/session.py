@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import LiteralString
 
-from sluice.database.registry import NoDatabase
+from sluice.database.registry import no_database
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import STREAM
@@ -34,12 +34,12 @@ class StreamSession:
     def execute(
         self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
     ) -> Rows:
-        """Raises `NoDatabase`: no server can run statements."""
-        raise NoDatabase(STREAM)
+        """Raises `no-database`: no server can run statements."""
+        raise no_database(STREAM)
 
     def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
-        """Raises `NoDatabase`."""
-        raise NoDatabase(STREAM)
+        """Raises `no-database`."""
+        raise no_database(STREAM)
 
     @contextmanager
     def transaction(

@@ -22,14 +22,13 @@ _AS_OF = "scn "
 """The beginning of the name of a snapshot of a master."""
 
 
-class NoSharedLocks(Terminal):
+def no_shared_locks(place: str) -> Terminal:
     """Rows cannot be locked against changes only."""
-
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            f"{place}: `read: locked` cannot be had of an Oracle master, which locks rows for one session alone. Write "
-            "`read: committed` or `read: snapshot` under `initial`."
-        )
+    return Terminal(
+        f"{place}: `read: locked` cannot be had of an Oracle master, which locks rows for one session alone. Write "
+        "`read: committed` or `read: snapshot` under `initial`.",
+        code="no-shared-locks",
+    )
 
 
 @dataclass(frozen=True)

@@ -63,40 +63,35 @@ def observe(master: Running, begins: int) -> Observation:
     return Observation({xid: began for xid, began in seen.items() if began < begins}, scn)
 
 
-class OlderTransactions(Transient):
+def older_transactions(place: str, begins: int, older: Mapping[int, int], owners: Mapping[int, Owner]) -> Transient:
     """Transactions run that the stream lacks."""
-
-    def __init__(self, place: str, begins: int, older: Mapping[int, int], owners: Mapping[int, Owner]):
-        texts = [
-            _text(xid, began, owners.get(xid)) for xid, began in sorted(older.items(), key=lambda each: each[::-1])
-        ]
-        super().__init__(
-            f"{place}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
-            "stream brings nothing of them, so no rows are read before they have ended; then it goes on by itself. "
-            f"Have them committed or rolled back. {listed(texts, SHOWN)}."
-        )
+    texts = [_text(xid, began, owners.get(xid)) for xid, began in sorted(older.items(), key=lambda each: each[::-1])]
+    return Transient(
+        f"{place}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
+        "stream brings nothing of them, so no rows are read before they have ended; then it goes on by itself. "
+        f"Have them committed or rolled back. {listed(texts, SHOWN)}.",
+        code="older-transactions",
+    )
 
 
-class ThreadsUnread(Transient):
+def threads_unread(place: str, threads: Collection[int]) -> Transient:
     """Open instances of the master whose redo is not in the stream."""
+    return Transient(
+        f"{place}: redo threads of the master are open that are not in the stream: "
+        f"{listed(sorted(threads))}. Rows are read when they are: write them under redo.threads, or all, bring "
+        "their logs, and start capture_redo again.",
+        code="threads-unread",
+    )
 
-    def __init__(self, place: str, threads: Collection[int]):
-        super().__init__(
-            f"{place}: redo threads of the master are open that are not in the stream: "
-            f"{listed(sorted(threads))}. Rows are read when they are: write them under redo.threads, or all, bring "
-            "their logs, and start capture_redo again."
-        )
 
-
-class StreamBehind(Transient):
+def stream_behind(place: str, complete_from: int, shown: int) -> Transient:
     """The last transaction that the stream lacks has ended, and the stream has not reached that SCN."""
-
-    def __init__(self, place: str, complete_from: int, shown: int):
-        super().__init__(
-            f"{place}: the last transaction that began before the redo that is read had ended by SCN {complete_from}, "
-            f"and the stream has come to SCN {shown}. Rows are read when it has come there; on the master, ALTER "
-            "SYSTEM ARCHIVE LOG CURRENT brings it sooner."
-        )
+    return Transient(
+        f"{place}: the last transaction that began before the redo that is read had ended by SCN {complete_from}, "
+        f"and the stream has come to SCN {shown}. Rows are read when it has come there; on the master, ALTER "
+        "SYSTEM ARCHIVE LOG CURRENT brings it sooner.",
+        code="stream-behind",
+    )
 
 
 def _text(xid: int, began: int, owner: Owner | None) -> str:

@@ -94,7 +94,7 @@ def take(master: Master, previous: QueuePosition | None = None) -> QueuePosition
     - An instance that ended takes its SCN with it, and what it committed last may be above all others' until its thread
       is recovered. So the threads must be the same before and after, and each must have its instance.
 
-    Raises `InstanceLost`, `MasterReplaced`, `SequenceWentBack`.
+    Raises `InstanceLost`, `master-replaced`, `sequence-went-back`.
     """
     threads = frozenset(master.threads())
     expect_steady(threads, threads)

@@ -27,7 +27,7 @@ from sluice.vendors.oracle.queue_position import QueuePosition, number_of
 from sluice.vendors.oracle.session import Value
 from sluice.vendors.oracle.source import blocks, position
 from sluice.vendors.oracle.source.bound import Bound
-from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, observe
+from sluice.vendors.oracle.source.older_transactions import observe, older_transactions, stream_behind, threads_unread
 from sluice.vendors.oracle.source.reader import Condition, listed, of_table
 from sluice.vendors.oracle.source.server import Server
 from sluice.vendors.oracle.source.tables_registry import Registry
@@ -60,8 +60,8 @@ class OracleQueue(Bound, QueueNotes):
         `previous`.
 
         With redo, this is the end of its stream: later commits are not covered. Raises `InstanceLost`,
-        `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `ThreadsUnread`, `OlderTransactions`,
-        `StreamBehind` and what `RedoStream.moment` raises.
+        `master-replaced`, `sequence-went-back`, `no-primary`; with redo `threads-unread`, `older-transactions`,
+        `stream-behind` and what `RedoStream.moment` raises.
         """
         session = self.native
         server = self.server
@@ -221,14 +221,14 @@ class OracleQueue(Bound, QueueNotes):
 
     @contextmanager
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[blocks.Block]:
-        """The table as of a position that is taken now. Raises `TableGone`, `NoSharedLocks`.
+        """The table as of a position that is taken now. Raises `TableGone`, `no-shared-locks`.
 
         The dictionary describes the present table. So it is read before and after: if the table is altered meanwhile,
         it is read again.
         """
         session = self.native
         if lock_seconds is not None:
-            raise blocks.NoSharedLocks(session.place)
+            raise blocks.no_shared_locks(session.place)
         shape = catalog.shape(self.session, table.table)
         if shape is None:
             raise TableGone(session.place, table)
@@ -325,15 +325,15 @@ def _of_redo(server: Server, redo: RedoStream) -> Moment:
     """
     moment = redo.moment(server.incarnation().resetlogs)
     if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
-        raise ThreadsUnread(server.session.place, unread)
+        raise threads_unread(server.session.place, unread)
     complete_from = redo.complete_from()
     if complete_from is None:
         begins = redo.begins()
         seen = observe(server, begins)
         if seen.older:
-            raise OlderTransactions(server.session.place, begins, seen.older, server.owners())
+            raise older_transactions(server.session.place, begins, seen.older, server.owners())
         complete_from = seen.scn
         redo.keep_complete_from(complete_from)
     if moment.scn < complete_from:
-        raise StreamBehind(server.session.place, complete_from, moment.scn)
+        raise stream_behind(server.session.place, complete_from, moment.scn)
     return moment

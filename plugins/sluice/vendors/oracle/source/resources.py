@@ -78,17 +78,6 @@ class NamesTaken(Terminal):
         self.names = names
 
 
-class NotCompiled(Terminal):
-    """The server refuses code of Sluice's."""
-
-    def __init__(self, prefix: Prefix, name: str, line: int, reason: str):
-        super().__init__(
-            f"{prefix}: {name} does not compile, line {line}: {reason.strip()}. Mostly the account lacks a privilege: "
-            "include/sql/oracle/grants.sql grants it, not by a role but to the account itself. Then run the DAG "
-            "install_resources again."
-        )
-
-
 def digest() -> str:
     """A digest of the text of all files of this release that can be run again."""
     text = "\0".join(sql_files.render("oracle", name, prefix="DEMO_") for name in (*CODE, DDL_TRIGGER))
@@ -146,7 +135,7 @@ class OracleCapture(Bound):
 
     def upgrade(self, have: Installation | None) -> list[str]:
         """Runs the files that `have` lacks. Returns the names of those run. Each DDL statement commits. Raises
-        `NamesTaken`, `NotCompiled`."""
+        `NamesTaken`, `not-compiled`."""
         if have is None and (taken := self._names()):
             raise NamesTaken(self.prefix, self.native.schema, sorted(taken))
         files = list(STEPS[have.version if have else 0 :])
@@ -205,4 +194,9 @@ class OracleCapture(Bound):
         """Checks for invalid objects: code that does not compile is created nevertheless, and fails when called."""
         statement = sql_files.render("oracle", "compile_errors")
         for name, line, reason in self.native.run(statement, {"beginning": str(self.prefix)}):
-            raise NotCompiled(self.prefix, str(name), int(line), str(reason))
+            raise Terminal(
+                f"{self.prefix}: {name} does not compile, line {line}: {str(reason).strip()}. Mostly the account "
+                "lacks a privilege: include/sql/oracle/grants.sql grants it, not by a role but to the account "
+                "itself. Then run the DAG install_resources again.",
+                code="not-compiled",
+            )

@@ -18,16 +18,6 @@ PAUSE_SECONDS = 0.05
 """Seconds between two queries of instances whose SCN lags behind."""
 
 
-class NoPrimary(Terminal):
-    """The server is a standby, or open read-only."""
-
-    def __init__(self, place: str, role: str, mode: str):
-        super().__init__(
-            f"{place}: the database is {role}, {mode}: what runs on it cannot be seen there, and nothing is captured. "
-            "Name the primary database, open READ WRITE, in the Airflow connection of the master."
-        )
-
-
 @dataclass
 class Server:
     """See `sluice.vendors.oracle.source.position.Master`."""
@@ -36,10 +26,15 @@ class Server:
     prefix: Prefix
 
     def incarnation(self) -> Incarnation:
-        """Raises `NoPrimary`."""
+        """Raises `no-primary`."""
         dbid, pdb, resetlogs, pdb_incarnation, role, mode, _ = self._identity()
         if role != "PRIMARY" or mode != "READ WRITE":
-            raise NoPrimary(self.session.place, str(role), str(mode))
+            raise Terminal(
+                f"{self.session.place}: the database is {role}, {mode}: what runs on it cannot be seen there, and "
+                "nothing is captured. Name the primary database, open READ WRITE, in the Airflow connection of the "
+                "master.",
+                code="no-primary",
+            )
         return Incarnation(int(dbid), str(pdb or ""), int(resetlogs), int(pdb_incarnation or 0))
 
     def time(self) -> str:

@@ -50,8 +50,8 @@ class PostgresQueue(Bound, QueueNotes):
 
         On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it returns the position
         of that transaction's snapshot. Such a position may be the marker of a block, but not the beginning of a window,
-        because its sequence values were read too late. Raises `MasterWentBack`, `master-replaced`, `failover-unproven`,
-        and psycopg's errors.
+        because its sequence values were read too late. Raises `master-went-back`, `master-replaced`,
+        `failover-unproven`, and psycopg's errors.
         """
         statement = self.sql("position")
         row = self.session.execute(statement).fetchone()

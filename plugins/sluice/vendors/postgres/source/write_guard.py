@@ -44,14 +44,13 @@ def _tables(writers: Iterable[Writer]) -> list[str]:
     return [f"{one.table} (process {one.pid})" if one.pid else f"{one.table} (prepared)" for one in of.values()]
 
 
-class MasterBusy(Terminal):
+def master_busy(tables: Sequence[str], what: str) -> Terminal:
     """Transactions of the master kept locks of tables; `tables` lists them."""
-
-    def __init__(self, tables: Sequence[str], what: str):
-        super().__init__(
-            f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it ({SEE_LOCKS}), then "
-            "trigger the failover again."
-        )
+    return Terminal(
+        f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it ({SEE_LOCKS}), then "
+        "trigger the failover again.",
+        code="master-busy",
+    )
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,14 @@ class Guard:
 
     def lay(self) -> None:
         """Creates the trigger of each table that lacks it; it refuses nothing. Waits for transactions that write,
-        without blocking others for long. Raises `MasterBusy`."""
+        without blocking others for long. Raises `master-busy`."""
         without = [one for one in self.tables() if not one.laid]
         if busy := self._each(without, self._lay):
-            raise MasterBusy([one.table for one in busy], "the master could not be made read-only")
+            raise master_busy([one.table for one in busy], "the master could not be made read-only")
 
     def close(self, message: str) -> None:
         """Makes all tables refuse writes with `message`, in one transaction that takes no lock of a table. Waits until
-        transactions that write are short, and then for those that wrote before. Raises `MasterBusy`."""
+        transactions that write are short, and then for those that wrote before. Raises `master-busy`."""
         self.lay()
         if open_to_writes := [one for one in self.tables() if not one.refuses]:
             self._await_calm()
@@ -116,11 +115,11 @@ class Guard:
             if time.monotonic() > end:
                 with self.connection.transaction():
                     self.connection.execute(sql_files.render("postgres", "guard_release", **self._names).encode())
-                raise MasterBusy(_tables(left), f"it does not end within {END_SECONDS:.0f} s")
+                raise master_busy(_tables(left), f"it does not end within {END_SECONDS:.0f} s")
             time.sleep(LOOK_SECONDS)
 
     def _await_calm(self) -> None:
-        """Returns when no transaction has been writing for longer than `SHORT_SECONDS`. Raises `MasterBusy`."""
+        """Returns when no transaction has been writing for longer than `SHORT_SECONDS`. Raises `master-busy`."""
         begun, seen = time.monotonic(), dict[Writer, float]()
         while True:
             now = time.monotonic()
@@ -130,7 +129,7 @@ class Guard:
             if not seen or (not long and now - begun > SHORT_SECONDS):
                 return
             if now - begun > CALM_SECONDS:
-                raise MasterBusy(_tables(long or seen), "the master could not be made read-only")
+                raise master_busy(_tables(long or seen), "the master could not be made read-only")
             time.sleep(LOOK_SECONDS)
 
     def _writers(self) -> set[Writer]:
@@ -139,13 +138,13 @@ class Guard:
         return {Writer(*row) for row in self.connection.execute(statement.encode())}
 
     def release(self) -> None:
-        """Makes all tables accept writes, and removes the guard. Raises `MasterBusy` where triggers, which then refuse
+        """Makes all tables accept writes, and removes the guard. Raises `master-busy` where triggers, which then refuse
         nothing, could not be removed."""
         statement = sql_files.render("postgres", "guard_release", **self._names)
         with self.connection.transaction():
             self.connection.execute(statement.encode())
         if busy := self._each(self._functions(), self._drop):
-            raise MasterBusy(busy, "its trigger, which refuses nothing any more, could not be removed")
+            raise master_busy(busy, "its trigger, which refuses nothing any more, could not be removed")
 
     def _each(self, things: Sequence[Thing], do: Callable[[Thing], None]) -> Sequence[Thing]:
         """Calls `do` for each in a separate transaction, again where locks are held. Returns those still locked."""

@@ -76,7 +76,7 @@ def column_clause(column: Column, version: int, *, default: str | None = None, i
 
     `version`: the slave's server version. `default`: an expression for rows that give no value. `identity`: options of
     an identity's sequence. Identity columns are BY DEFAULT on the slave, because their values come from the master.
-    Raises `DefinitionUnreadable`.
+    Raises `definition-unreadable`.
     """
     parts = [quoted(column.name), type_of(column)]
     if column.generated:

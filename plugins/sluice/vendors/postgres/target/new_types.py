@@ -16,7 +16,7 @@ from sluice.database.session import Session
 from sluice.model.shape import Column
 from sluice.model.table_definition import CompositeType, RangeType, TableDefinition
 from sluice.vendors.postgres.connection import native, quoted
-from sluice.vendors.postgres.expressions import DefinitionUnreadable, type_of
+from sluice.vendors.postgres.expressions import definition_unreadable, type_of
 from sluice.vendors.postgres.types import collation_statement, create_schema
 
 _OF_SERVER = re.compile(r'pg_catalog\.(?:[a-z_][a-z0-9_$]*|"(?:[^"\x00]|"")+")', re.ASCII)
@@ -53,7 +53,7 @@ def make(connection: Session, definition: TableDefinition) -> None:
 
 
 def _creations(definition: TableDefinition) -> list[tuple[str, str, str, str]]:
-    """Kind (`type`, `collation`), schema, name and statement of each. Raises `DefinitionUnreadable`."""
+    """Kind (`type`, `collation`), schema, name and statement of each. Raises `definition-unreadable`."""
     found = []
     for own in definition.collations:
         wanted = CollationDefinition(
@@ -87,7 +87,7 @@ def _range_statement(wanted: RangeType) -> str:
     subtype = type_of(_column("subtype", wanted.subtype, None))
     for what, text in (("the operators of a range", wanted.opclass), ("the distance of a range", wanted.diff)):
         if text is not None and not _OF_SERVER.fullmatch(text):
-            raise DefinitionUnreadable(what, text)
+            raise definition_unreadable(what, text)
     options = [f"SUBTYPE = {subtype}", f"SUBTYPE_OPCLASS = {wanted.opclass}"]
     if wanted.collation is not None:
         collated = type_of(_column("range", "text", wanted.collation))
