@@ -42,7 +42,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     assert slave.tables == VerificationLog(client, SHOP, "a").read()
     assert slave.lacks == Lacks(client, SHOP, "a").read() and master.lacks == Lacks(client, SHOP).read()
     assert slave.started == LoadStarted(client, SHOP, "a").read() is not None
-    assert slave.samples == [Sample(1, 2.5, 3)] and slave.holder is not None
+    assert list(slave.samples) == [Sample(1, 2.5, 3)] and slave.holder is not None
     assert master.items == ItemsState(client, SHOP).read() and master.queue == QueueState(client, SHOP).read()
     assert read.slave(SHOP, "b").status == {} and read.slave(STOCK, "none").closures == ()
 
@@ -81,7 +81,7 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
     ((work, pairs),) = asked
     work(pairs)
     found = watch._known(pairs).slave(SHOP, "a")
-    assert found.samples == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
+    assert list(found.samples) == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
 
 
 def test_a_load_is_said_to_be_started_until_that_run_is_over(redis_url: str) -> None:

@@ -203,7 +203,7 @@ def test_lacks_of_the_slave_are_shown_with_the_remedy() -> None:
         "Changes of public.a are set aside in REJECTS",
         "public.p differs",
         "run there: CREATE INDEX i ON t (a);",
-        "because of a mistake: DEMO.yaml:3: x: is not known",
+        "because of a mistake in the file: DEMO.yaml:3: x: is not known",
     ):
         assert part in everything
     load = next(message for message in one.messages if "not loaded" in message.text)

@@ -43,6 +43,7 @@ def refused_commands(client: "redis.Redis", start: str = "") -> dict[str, str]:
     tried: dict[str, Callable[[], object]] = {
         "SET": lambda: client.set(text, "1", nx=True, px=60_000),
         "GET": lambda: client.get(text),
+        "MGET": lambda: client.mget(text),
         "EXISTS": lambda: client.exists(text),
         "INCR": lambda: client.incr(text),
         "EVAL": lambda: client.eval("return redis.call('PEXPIRE', KEYS[1], ARGV[1])", 1, text, 60_000),

@@ -34,6 +34,13 @@ class Sample:
         return cls(int(minute), float(lag) if lag else None, int(changes))
 
 
+class Samples(tuple[Sample, ...]):
+    """Samples that were read together. As a key it is itself alone, so that nobody compares the samples one by one."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
 @dataclass(frozen=True)
 class AppliedWindow:
     """A window, or a slice of one, that was applied."""

@@ -55,7 +55,7 @@ class SlaveRow:
     lag_level: Level
     rate: float
     """Changes a second."""
-    samples: tuple[Sample, ...]
+    samples: Sequence[Sample]
     applying: bool
     holder: str
     since: datetime | None
@@ -154,7 +154,7 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime, 
         lag=lag,
         lag_level=lag_level,
         rate=float(status.get("rate") or 0) if applying and _fresh(written, now) else 0.0,
-        samples=tuple(known.samples),
+        samples=known.samples,
         applying=applying,
         holder=str(known.holder or ""),
         since=moment(status.get("since")) if applying else None,

@@ -17,7 +17,7 @@ from sluice.airflow.pages.message import Level, clock, short_clock
 from sluice.airflow.pages.overview import SORTS, lag_words
 from sluice.airflow.pages.slave_row import UNKNOWN, moment
 from sluice.counted import counted, duration
-from sluice.model.sample import Sample
+from sluice.model.sample import Sample, Samples
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
 from sluice.operate.remedies import on_page
@@ -47,7 +47,7 @@ class Curve:
 
 @lru_cache(maxsize=4_096)
 def curve(
-    samples: tuple[Sample, ...],
+    samples: Samples,
     value: Callable[[Sample], float | None],
     last: int,
     *,
@@ -91,14 +91,18 @@ def _rate(one: Sample) -> float | None:
     return one.changes / 60
 
 
+def _as_key(samples: Sequence[Sample]) -> Samples:
+    return samples if isinstance(samples, Samples) else Samples(samples)
+
+
 def lag_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
     """In seconds. `box`: see `curve`."""
-    return curve(tuple(samples), _lag, int(now // 60), **box)
+    return curve(_as_key(samples), _lag, int(now // 60), **box)
 
 
 def rate_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
     """In changes a second. `box`: see `curve`."""
-    return curve(tuple(samples), _rate, int(now // 60), **box)
+    return curve(_as_key(samples), _rate, int(now // 60), **box)
 
 
 STATIC = Path(__file__).parent / "static"
