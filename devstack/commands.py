@@ -17,7 +17,7 @@ from devstack.runner import Report, State
 from devstack.services import DATABASE, ROLE
 from devstack.stack import Stack
 from sluice import config
-from sluice.cli import commands, verified
+from sluice.cli import commands
 from sluice.cli import status as replications
 from sluice.config import Survey
 from sluice.counted import duration
@@ -133,7 +133,7 @@ def _survey(stack: Stack) -> Survey | None:
 
 def _verified(stack: Stack) -> list[dict[str, Any]]:
     survey = _survey(stack)
-    return verified.of_pairs(survey, stack.redis_url) if survey else []
+    return replications.of_pairs(survey, stack.redis_url) if survey else []
 
 
 def table(reports: list[Report], now: float) -> str:

@@ -37,7 +37,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from sluice import config, library
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.feed import arrow_columns, change_read, table_rows
@@ -224,7 +224,7 @@ class _Source(DataSource):
         if not text:
             return None
         try:
-            return positions.parse(text)
+            return registry.parse_position(text)
         except (ValueError, KeyError, TypeError):
             raise Terminal(
                 f"option {name}: {text[:80]!r} is no position, as `position_of` gives it.", code="wrong-option"
@@ -438,7 +438,7 @@ def _offset(position: Position) -> dict[str, str]:
 
 
 def _of_offset(offset: Mapping[str, str]) -> Position:
-    return positions.parse(offset["position"])
+    return registry.parse_position(offset["position"])
 
 
 def _condition(given: Filter, kinds: Mapping[str, Kind]) -> RowCondition | None:

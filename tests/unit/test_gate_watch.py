@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.apply import waits
-from sluice.apply.waits import GateWatch
+from sluice.apply import apply_loop
+from sluice.apply.apply_loop import GateWatch
 from sluice.coordination.gate import Closure
 from sluice.coordination.signals import Signals, SignalsRead
 
@@ -26,7 +26,7 @@ class Redis(Signals):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The last element of the list is the time."""
     times = [100.0]
-    monkeypatch.setattr("sluice.apply.waits.time.monotonic", lambda: times[-1])
+    monkeypatch.setattr("sluice.apply.apply_loop.time.monotonic", lambda: times[-1])
     return times
 
 
@@ -44,9 +44,9 @@ def test_after_a_turn_without_work_turns_are_left_out_for_a_while(clock: list[fl
     watch.closures()
     watch.rest()
     assert watch.resting
-    clock.append(100.0 + 0.9 * waits.REST_SECONDS)
+    clock.append(100.0 + 0.9 * apply_loop.REST_SECONDS)
     assert watch.resting
-    clock.append(100.0 + waits.REST_SECONDS)
+    clock.append(100.0 + apply_loop.REST_SECONDS)
     assert not watch.resting
 
 

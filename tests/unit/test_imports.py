@@ -345,7 +345,7 @@ NAMES_A_VENDOR = {
     "redo/__init__.py": "the redo of a master of one vendor",
     "redo/blocks.py": "how that vendor lays its redo out",
     "cli/sides.py": "shows how addresses are written",
-    "database/positions.py": "texts of positions that are older than the vendor in them",
+    "database/registry.py": "texts of positions that are older than the vendor in them",
     "database/rows.py": "the forms of rows that only servers of one vendor exchange",
 }
 """Files above the vendors that name one, its driver or its settings, and why."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import Terminal
 from sluice.model.location import Location, NoLocation
-from sluice.storage.allowed_locations import allowed
+from sluice.storage.opening import allowed_location
 from tests.errors import raises_code
 
 SOURCE = Path("DEMO.yaml")
@@ -17,7 +17,7 @@ SOURCE = Path("DEMO.yaml")
 
 def place(text: str, *locations: str) -> str:
     """The path for a location of the form."""
-    return str(allowed(Location.parse(text), locations, SOURCE))
+    return str(allowed_location(Location.parse(text), locations, SOURCE))
 
 
 @pytest.mark.parametrize("text", [
@@ -84,7 +84,7 @@ def test_symbolic_links_lead_nowhere_else(tmp_path: Path) -> None:
 def test_whatever_is_written_below_an_allowed_folder_stays_there(below: str, folder: str) -> None:
     try:
         text, outer = Location.parse(f"/data/{folder}{below}"), Location.parse(f"/data/{folder}")
-        found = allowed(text, [str(outer)], SOURCE)
+        found = allowed_location(text, [str(outer)], SOURCE)
     except Terminal:
         return
     assert os.path.commonpath([os.path.realpath(found.path), os.path.realpath(outer.path)]) == outer.path

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.database import positions
+from sluice.database import registry
 from sluice.model.blocks import Block, BlockState
 from sluice.model.location import Location, NoLocation, file_name, folder_name, is_file_name, is_folder_name
 from sluice.model.manifest import Addressee, File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
@@ -60,8 +60,8 @@ def forged(change: dict[str, Any]) -> str:
 
 
 def test_a_written_manifest_is_read_again() -> None:
-    assert Manifest.parse(manifest().text(), "here", positions.parse) == manifest()
-    assert Manifest.parse(forged({}), "here", positions.parse) == manifest(), (
+    assert Manifest.parse(manifest().text(), "here", registry.parse_position) == manifest()
+    assert Manifest.parse(forged({}), "here", registry.parse_position) == manifest(), (
         "forging works, so that the next tests say something"
     )
 
@@ -69,7 +69,7 @@ def test_a_written_manifest_is_read_again() -> None:
 @given(keys, keys, st.text(), st.integers(0, 10**15))
 def test_any_keys_and_names_travel(lo: Any, hi: Any, name: str, rows: int) -> None:
     made = manifest(replace(block(1, lo, hi), rows=rows, table=TableName(name, name)))
-    assert Manifest.parse(made.text(), "here", positions.parse) == made
+    assert Manifest.parse(made.text(), "here", registry.parse_position) == made
 
 
 def test_a_byte_flipped_anywhere_is_found() -> None:
@@ -83,13 +83,13 @@ def test_a_byte_flipped_anywhere_is_found() -> None:
             except UnicodeDecodeError:
                 continue
             with pytest.raises(ManifestDamaged):
-                Manifest.parse(text, "here", positions.parse)
+                Manifest.parse(text, "here", registry.parse_position)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -2, -1])
 def test_a_manifest_that_was_cut_is_found(cut: int) -> None:
     with pytest.raises(ManifestDamaged, match=r"^here: .* Copy the folder again"):
-        Manifest.parse(manifest().text()[:cut], "here", positions.parse)
+        Manifest.parse(manifest().text()[:cut], "here", registry.parse_position)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_manifest_that_was_cut_is_found(cut: int) -> None:
 )
 def test_invalid_names_are_refused_even_with_a_valid_checksum(change: Any) -> None:
     with pytest.raises(ManifestDamaged):
-        Manifest.parse(forged(change), "here", positions.parse)
+        Manifest.parse(forged(change), "here", registry.parse_position)
 
 
 def test_only_this_prefix_slave_and_update_are_taken() -> None:

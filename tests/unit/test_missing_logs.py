@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.redo_files import ArchivedLogs, LogCopy
 from sluice.redo.missing_logs import Danger, Finding, LogWatch, Need, explained, judged
 
 RESETLOGS = 1_224_959_854

@@ -6,7 +6,7 @@ from sluice.database.digests import by_canonical_texts
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
-from sluice.vendors.oracle import intervals
+from sluice.vendors.oracle import column_texts
 from sluice.vendors.oracle.key_order import locate
 from sluice.vendors.oracle.source import fitness
 from sluice.vendors.oracle.source.reader import with_places
@@ -96,12 +96,12 @@ def test_only_two_servers_of_a_vendor_with_texts_of_its_own_do_without_canonical
     ],
 )
 def test_an_interval_goes_to_the_server_as_a_literal_of_its_type(text: str, literal: str) -> None:
-    assert intervals.literal(text, months="-" in literal[1:]) == literal
+    assert column_texts.interval_literal(text, months="-" in literal[1:]) == literal
 
 
 def test_a_text_that_is_no_interval_is_no_literal() -> None:
     with pytest.raises(ValueError, match="'soon' is no interval"):
-        intervals.literal("soon", months=True)
+        column_texts.interval_literal("soon", months=True)
 
 
 def test_a_row_is_written_as_csv() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.waits import SHORTEST_SECONDS, Pace
+from sluice.apply.apply_loop import SHORTEST_SECONDS, Pace
 
 
 def test_at_rest_each_pause_is_the_longest() -> None:

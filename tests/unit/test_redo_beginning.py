@@ -8,11 +8,10 @@ import pytest
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState
-from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver
-from sluice.redo.beginning import StreamContent, lacks
+from sluice.database.redo_files import ArchivedLogs
 from sluice.redo.checkpoints import read_folder
-from sluice.redo.keeper import Keeper, MergedStream
+from sluice.redo.keeper import Keeper, MergedStream, StreamContent, missing_redo
 from sluice.redo.missing_logs import LogWatch, Need
 from sluice.redo.redo_thread import RedoThread
 
@@ -80,7 +79,7 @@ STREAM = StreamContent(begins=60, incarnations={1})
 def test_redo_that_begins_after_the_needed_place_is_a_loss(
     resetlogs: int, since: int, begins: int, needed: int | None
 ) -> None:
-    found = lacks(STREAM, resetlogs, 500, since, begins)
+    found = missing_redo(STREAM, resetlogs, 500, since, begins)
     assert bool(found) == (needed is not None)
     if needed is not None:
         assert (

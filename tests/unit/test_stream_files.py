@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.changes import ChangeReader, Share, TooManyBytes
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.vendor import Source
@@ -305,8 +305,8 @@ def test_a_slave_begins_where_a_transaction_ends(tmp_path: Path) -> None:
 
 
 def test_a_position_is_kept_as_text(tmp_path: Path) -> None:
-    assert positions.parse(at(7).text()) == at(7)
-    assert StreamPosition.of(positions.parse(at(7).text())).time == TIME
+    assert registry.parse_position(at(7).text()) == at(7)
+    assert StreamPosition.of(registry.parse_position(at(7).text())).time == TIME
     assert at(7).covers_all_of(at(7))
     assert not at(7).covers_all_of(at(8))
     for text in ("{}", '{"stream":"s","commit":-1,"time":""}', '{"stream":1,"commit":1,"time":""}'):

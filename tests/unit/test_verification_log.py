@@ -2,7 +2,7 @@
 
 import json
 
-from sluice.cli.verified import LISTED, summary_lines
+from sluice.cli.status import LISTED, summary_lines
 from sluice.model.names import Prefix
 
 PAIR = Prefix("SHOP_"), "dr1"

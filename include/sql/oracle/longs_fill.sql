@@ -1,5 +1,5 @@
 -- Stores the CONTENT of a change with columns that no trigger can read, unless another reader has stored it.
--- Called by: sluice.vendors.oracle.source.unread_columns.
+-- Called by: sluice.vendors.oracle.source.reader.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Binds: repl_key; content; mark, a text that CONTENT has until then.
 -- Result: none.

@@ -1,5 +1,5 @@
 -- Unique indexes and exclusion constraints of a table of the slave.
--- Called by: sluice.vendors.postgres.target.unique, for safe mode, which deletes rows that conflict with a newer one.
+-- Called by: sluice.vendors.postgres.target.change_statements, for safe mode, which deletes rows that conflict with a newer one.
 -- Parameters: $1 schema, $2 name.
 -- Result: a row an index: expressions text[] (columns by their unqualified names), operators text[] (qualified),
 --   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions), whether it is

@@ -15,11 +15,10 @@ from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from sluice.airflow import transfer_form
-from sluice.airflow.approval_answer import APPROVE, REJECT, answered
 from sluice.airflow.arrival_trigger import ArrivalTrigger
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.kept_answer import KeepsAnswer
+from sluice.airflow.kept_answer import APPROVE, REJECT, KeepsAnswer, answered
 from sluice.airflow.markdown import code
 from sluice.airflow.multi_slave import has_several_slaves
 from sluice.airflow.selection_form import update_of

@@ -1,7 +1,9 @@
 """Questions to people, whose answer survives a retry of the task."""
 
+import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
@@ -13,6 +15,19 @@ from sluice.airflow.answer_trigger import AnswerTrigger
 from sluice.airflow.failure import as_airflow
 from sluice.coordination import redis_store
 from sluice.coordination.records import Asked
+
+log = logging.getLogger("sluice.airflow")
+
+APPROVE, REJECT = "Approve", "Reject"
+
+
+def answered(event: Mapping[str, Any]) -> tuple[str, bool]:
+    """Person, and whether they approved; logs both. `event`: the event of the operator's trigger."""
+    user = event.get("responded_by_user") or {}
+    who = str(user.get("name") or user.get("id") or "somebody")
+    (chosen,) = event["chosen_options"]
+    log.info("%s by %s at %s", chosen, who, event["responded_at"])
+    return who, chosen == APPROVE
 
 
 class KeepsAnswer(HITLOperator):

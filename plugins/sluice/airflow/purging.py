@@ -12,7 +12,7 @@ from sluice.configuration.options import ItemsLimit
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.records import FailoverClaim, ItemsFindings, ItemsState
 from sluice.counted import counted
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.changes import ChangeQueue
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
@@ -127,7 +127,7 @@ class Purge:
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
                 # Blocks of loading tables still need the changes since their markers.
                 since = checkpoint.tables.loading_since or self._compared(slave)
-                needs.positions[slave.name] = positions.parse(since) if since else checkpoint.position
+                needs.positions[slave.name] = registry.parse_position(since) if since else checkpoint.position
         self._read_feeds(needs)
         return needs
 

@@ -51,7 +51,7 @@ from sluice.model.failover import Action, Sheet
 from sluice.model.location import Location
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.storage.allowed_locations import allowed
+from sluice.storage.opening import allowed_location
 
 log = logging.getLogger("sluice.airflow")
 
@@ -268,7 +268,7 @@ def clear_files(task: TaskContext) -> str:
     one, removed = task.replication, 0
     for text in (*one.locations, *UsedLocations(task.redis, task.prefix).read()):
         try:
-            place = allowed(Location.parse(text), one.locations, one.source)
+            place = allowed_location(Location.parse(text), one.locations, one.source)
             removed += clearing.clear(
                 place, transfer_form.access(one), transfer_form.key(one), task.prefix, before, awaited
             )

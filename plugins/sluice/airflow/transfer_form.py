@@ -9,7 +9,7 @@ from sluice.errors import Terminal
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.model.location import Location, S3Access
-from sluice.storage.allowed_locations import allowed
+from sluice.storage.opening import allowed_location
 
 FOLDER_TASK = "make_folder"
 """The task whose result is the folder of the update."""
@@ -29,7 +29,7 @@ def location(replication: Replication, context: Context) -> Location:
             "/mnt/disk, or s3://bucket/prefix. Nothing was touched.",
             code="location-missing",
         )
-    return allowed(Location.parse(text), replication.locations, replication.source)
+    return allowed_location(Location.parse(text), replication.locations, replication.source)
 
 
 def access(replication: Replication) -> S3Access:

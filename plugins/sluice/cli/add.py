@@ -8,12 +8,11 @@ from dataclasses import replace
 from sluice import config
 from sluice.capture.resources import install
 from sluice.cli import airflow, grants, sides
-from sluice.cli.account_uses import uses
 from sluice.cli.arguments import tables_of
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
-from sluice.cli.where import Where
+from sluice.cli.where import Where, uses
 from sluice.configuration.model import Replication
 from sluice.configuration.rule import TablePattern
 from sluice.counted import counted

@@ -7,19 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice import config
-from sluice.cli import (
-    add,
-    capture_redo,
-    import_files,
-    operate,
-    pack,
-    record,
-    redo,
-    redo_proxy,
-    remove,
-    status,
-    verified,
-)
+from sluice.cli import add, capture_redo, import_files, operate, pack, record, redo, redo_proxy, remove, status
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.initial_update import load
@@ -70,7 +58,7 @@ def run_status(args: argparse.Namespace) -> int:
         values: dict[str, object] = {
             "replications": [str(place) for place in places],
             "pairs": pairs,
-            "verified": verified.of_pairs(survey, store_url) if survey else [],
+            "verified": status.of_pairs(survey, store_url) if survey else [],
         }
         print(json.dumps(values, indent=1))
     else:

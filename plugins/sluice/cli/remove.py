@@ -13,11 +13,10 @@ from pathlib import Path
 from sluice import config
 from sluice.capture.uninstall import expect_free, guard_of, leave_master, leave_slave
 from sluice.cli import airflow, grants, sides
-from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
-from sluice.cli.where import Where
+from sluice.cli.where import Where, uses
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore

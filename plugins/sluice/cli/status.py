@@ -4,7 +4,7 @@ All databases are queried in parallel, each for a few seconds at most, so that o
 others.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sluice import config
-from sluice.cli import verified, watched
+from sluice.cli import watched
 from sluice.config import Survey
 from sluice.configuration.model import Replication
 from sluice.control.checkpoint import CheckpointStore
@@ -24,7 +24,8 @@ from sluice.coordination.records import ItemsFindings, ItemsState, Lacks, LoadSt
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
-from sluice.database.registry import master_of, reach, source_of
+from sluice.database import registry
+from sluice.database.registry import UnknownVendor, master_of, reach, source_of
 from sluice.errors import SluiceError
 from sluice.load.progress import progress
 from sluice.load.update import Update
@@ -45,6 +46,60 @@ from sluice.operate.remedies import at_terminal, command
 from sluice.pair import Pair
 from sluice.paths import PROGRAM
 from sluice.verify.definition_gaps import not_captured
+
+LISTED = 40
+"""Tables of a pair to list at most; `--json` has all."""
+
+Tables = Mapping[str, Mapping[str, object]]
+"""Entries of `coordination.verification_log`."""
+
+
+def of_pairs(survey: Survey, store_url: str) -> list[dict[str, object]]:
+    """Every configured pair with `prefix`, `slave` and `tables`; empty while Redis does not answer."""
+    try:
+        with closing(redis_store.connect(store_url)) as client:
+            return [
+                {"prefix": str(one.prefix), "slave": slave, "tables": VerificationLog(client, one.prefix, slave).read()}
+                for one in survey.replications
+                for slave in one.slaves
+            ]
+    except SluiceError:
+        return []
+
+
+def summary_lines(tables: Tables, prefix: Prefix, slave: str) -> list[str]:
+    """A line about each compared table of the pair, and the number of the others."""
+    compared = {name: seen for name, seen in tables.items() if seen.get("outcome") or seen.get("time")}
+    never = len(tables) - len(compared)
+    untried = [f"    {counted(never, 'table')} never compared: {PROGRAM} verify {prefix} {slave}"] if never else []
+    if not compared:
+        return untried
+    rows = [("table", "last compared", "verified through", "position")]
+    rows += [_table(name, seen) for name, seen in list(compared.items())[:LISTED]]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["    " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    if len(compared) > LISTED:
+        lines.append(f"    and {len(compared) - LISTED} more: --json lists them")
+    return [line.rstrip() for line in [*lines, *untried]]
+
+
+def _table(name: str, seen: Mapping[str, object]) -> tuple[str, str, str, str]:
+    last = f"{seen['outcome']} {_clock(seen.get('checked'))}" if seen.get("outcome") else "–"
+    return name, last, _clock(seen.get("time")), _brief(str(seen.get("position", "")))
+
+
+def _brief(text: str, longest: int = 40) -> str:
+    """A position shortened to fit a line; empty for an invalid one."""
+    try:
+        brief = str(registry.parse_position(text))
+    except (ValueError, KeyError, TypeError, UnknownVendor):
+        return ""
+    return brief if len(brief) <= longest else brief[: longest - 1] + "…"
+
+
+def _clock(text: object) -> str:
+    return str(text)[:19].replace("T", " ") if text else "never"
+
 
 APPLICATION = "sluice status"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
@@ -379,7 +434,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 under_way(status),
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
-                tuple(verified.summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),
+                tuple(summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),
                 tuple(lack.on_slave for lack in Lacks(client, prefix, name).read()),
                 LoadStarted(client, prefix, name).read(),
             ), []

@@ -1,8 +1,9 @@
-"""The Airflow, Redis and folder of a command, from `--airflow` and `--replications`."""
+"""The Airflow, Redis and folder of a command, from `--airflow` and `--replications`; who uses an account there."""
 
 import argparse
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from sluice.cli.airflow_api import AirflowApi, ApiUnreachable
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.status import Reaches
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
+from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 
 TOKEN_VARIABLE = "SLUICE_AIRFLOW_TOKEN"  # noqa: S105
@@ -72,3 +74,30 @@ def airflow_of(url: str, console: Console) -> AirflowApi | None:
     except ApiUnreachable as error:
         raise Terminal(f"No Airflow answers at {url}: {error.reason}", code="airflow-does-not-answer") from error
     return api
+
+
+@dataclass(frozen=True)
+class Use:
+    """One side of a replication that uses the account."""
+
+    prefix: Prefix
+    slave: str | None
+    """None: the master."""
+    info: ConnectionInfo
+    """With the password if it can be read."""
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave}" if self.slave else f"the master of {self.prefix}"
+
+
+def uses(where: Where, server: tuple[str, int, str]) -> list[Use]:
+    """The uses of the account on `server` (`Side.server`), in connections that can be read."""
+    account_uses = []
+    for one in config.survey(where.folder).replications:
+        ends = [(None, one.master.conn_id, one.master.vendor)]
+        for slave, conn_id, vendor in [*ends, *((name, s.conn_id, s.vendor) for name, s in one.slaves.items())]:
+            with suppress(SluiceError):
+                info = where.connections(conn_id, vendor)
+                if (info.host, info.port, info.user) == server:
+                    account_uses.append(Use(one.prefix, slave, info))
+    return account_uses

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sluice.control.own_tables import SlaveStore, tables_among
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.control import Claim, TableProgress
 from sluice.model.blocks import Block, BlockMap, BlockState, Key
 from sluice.model.key_ranges import Part
@@ -146,7 +146,7 @@ class BlockStore(SlaveStore):
             number,
             _key(lo),
             _key(hi),
-            marker=None if marker is None else positions.parse(marker),
+            marker=None if marker is None else registry.parse_position(marker),
             snapshot=snapshot,
             tries=tries,
         )
@@ -282,7 +282,7 @@ def _block(row: Sequence[Any]) -> Block:
         _key(lo),
         _key(hi),
         BlockState(state),
-        None if marker is None else positions.parse(marker),
+        None if marker is None else registry.parse_position(marker),
         rows,
         size,
         loader,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from sluice.control.own_tables import SlaveStore
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.session import Rows
 from sluice.model.checkpoint import Checkpoint, Fenced
 from sluice.model.position import Position
@@ -161,7 +161,7 @@ class CheckpointStore(SlaveStore):
 
 
 def _position(text: str | None) -> Position | None:
-    return positions.parse(text) if text is not None else None
+    return registry.parse_position(text) if text is not None else None
 
 
 def _text(position: Position | None) -> str | None:

@@ -3,7 +3,7 @@
 import redis
 
 from sluice.coordination.redis_store import classified
-from sluice.database import positions
+from sluice.database import registry
 from sluice.model.checkpoint import Stored
 from sluice.model.names import Prefix
 
@@ -39,8 +39,8 @@ class StoredCheckpoint:
         try:
             return Stored(
                 int(values["epoch"]),
-                positions.parse(str(values["anchor"])),
-                positions.parse(str(values["position"])),
+                registry.parse_position(str(values["anchor"])),
+                registry.parse_position(str(values["position"])),
                 int(values["changes"]),
             )
         except (KeyError, ValueError, TypeError):

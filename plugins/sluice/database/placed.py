@@ -26,9 +26,8 @@ from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
 from sluice.database.registry import vendor_of
-from sluice.database.rows import KeyOrder, Rows
+from sluice.database.rows import KeyOrder, Rows, RowSelection
 from sluice.database.schema import FreeSequence, Schemas
-from sluice.database.selection import RowSelection
 from sluice.database.session import Session, Sessions
 from sluice.database.vendor import Target
 from sluice.errors import SluiceError

@@ -1,18 +1,20 @@
 """Vendors by name. A vendor's package and its driver are imported at their first use."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
-from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.change_log import ChangeLogClass
-from sluice.database.disk_groups import DiskGroups
+from sluice.database.redo_files import ArchivedLogs, DiskGroups
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Master, RecordedSource, Source, Target
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
+from sluice.model.position import Position
 from sluice.model.vendors import (
+    FIRST,
     LOGGED_MASTERS,
     MASTERS,
     SOURCES,
@@ -141,3 +143,15 @@ def reach(info: ConnectionInfo, application: str, seconds: int | None = None) ->
         yield session
     finally:
         session.close()
+
+
+def parse_position(text: str) -> Position:
+    """Reads a position from its text, stored on a slave of any vendor, in Redis, or in an answer.
+
+    The text has its vendor under `vendor`; PostgreSQL's texts, which are older, do not. Raises `ValueError` for other
+    text, `UnknownVendor`.
+    """
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError(f"{text!r} is no position")
+    return source_of(str(values.get("vendor", FIRST))).position(text)

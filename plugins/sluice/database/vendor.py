@@ -15,14 +15,12 @@ from sluice.database.control import LoadLocks, OwnTables
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
-from sluice.database.load import LoadTarget
+from sluice.database.load import LoadTarget, ServerLoadMeter
 from sluice.database.preflight import MasterPreflight, Preflight
 from sluice.database.recorder import LogRecorder, MergeOptions, Merger, Receiver, Recorder, RedoStream
 from sluice.database.row_images import RowImageCodec
-from sluice.database.rows import MasterRows, Rows
+from sluice.database.rows import MasterRows, MasterSelection, Rows, RowSelection
 from sluice.database.schema import MasterSchemas, Schemas
-from sluice.database.selection import MasterSelection, RowSelection
-from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Connector, Session, Sessions
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName

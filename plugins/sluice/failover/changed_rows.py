@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from sluice.counted import counted, listed
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.digests import Texts, compared
 from sluice.database.errors import LockNotAvailable
 from sluice.database.failover import ChangedRows
@@ -111,7 +111,7 @@ def _since(failover: Failover, until: Phase) -> Position | None:
     """The position up to which the slave was compared; None where that is not known, or from the phase `until` on."""
     with failover.on_slave() as slave:
         known = failover.record(slave).compared
-        return positions.parse(known) if known and not done(failover, slave, until) else None
+        return registry.parse_position(known) if known and not done(failover, slave, until) else None
 
 
 def _note(failover: Failover, position: Position) -> None:

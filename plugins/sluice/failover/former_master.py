@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.failover import MasterGuard
 from sluice.database.registry import master_of
 from sluice.database.session import Session
@@ -56,7 +56,7 @@ class FormerMaster:
         """The changes that it captured and the new master lacks, a line each."""
         queue = self.vendor.queue(self.session, self.failover.prefix, self.schema)
         now = queue.take()
-        window, lines = Window(positions.parse(self.record.last), now), list[str]()
+        window, lines = Window(registry.parse_position(self.record.last), now), list[str]()
         for table in sorted(queue.captured()):
             items = queue.changes_of(window, table, MOST + 1)
             for action, new, old in items[:MOST]:

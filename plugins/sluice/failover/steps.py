@@ -20,7 +20,7 @@ from redis import Redis
 from sluice.coordination import lease
 from sluice.coordination.gate import Gate
 from sluice.coordination.records import FailoverClaim
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.errors import LockNotAvailable
 from sluice.database.failover import MasterGuard
 from sluice.database.registry import master_of, vendor_of
@@ -310,7 +310,7 @@ def move(
 
 def last_of(failover: Failover, slave: Session) -> Position:
     """The master's last position."""
-    return positions.parse(failover.record(slave).last)
+    return registry.parse_position(failover.record(slave).last)
 
 
 def guard_of(failover: Failover, master: Session) -> MasterGuard:

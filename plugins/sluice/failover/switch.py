@@ -8,7 +8,7 @@ from redis import Redis
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.records import FailoverClaim
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.errors import DatabaseRefused
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
@@ -291,7 +291,7 @@ def follow(failover: Failover, store: "Redis") -> str:
             )
     if failover.action is Action.FORCED:
         return "the former master needs an initial update: what it had committed last is not known"
-    last, start = positions.parse(record.last), positions.parse(record.start)
+    last, start = registry.parse_position(record.last), registry.parse_position(record.start)
     with failover.on_master() as master:
         try:
             prove_unchanged(failover, master, last)

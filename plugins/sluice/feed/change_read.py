@@ -7,7 +7,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.changes import LARGEST_CHANGE, ChangeTooLarge
 from sluice.database.column_types import LogicalColumn
 from sluice.database.items import oversized
@@ -207,7 +207,7 @@ class ChangeRead:
     def read(self, span: Span) -> Iterator[pa.RecordBatch]:
         """The changes of a part, in REPL_KEY order. Raises `feed-changes-purged`, what `batches` raises."""
         master = self.master
-        begin, end = positions.parse(span.begin), positions.parse(span.end)
+        begin, end = registry.parse_position(span.begin), registry.parse_position(span.end)
         above: int | None = span.above
         with master.reader() as reader:
             while above is not None:

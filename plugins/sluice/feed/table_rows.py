@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database import csv_rows, positions
+from sluice.database import csv_rows, registry
 from sluice.database.changes import WaitingChange
 from sluice.database.column_types import LogicalColumn
 from sluice.database.row_images import RowImageCodec
@@ -152,7 +152,7 @@ class TableRead:
     def _taken_back(self, session: Session, number: int, marker: Position) -> TakenBack:
         """The corrections that undo the changes after the position, of this partition only if they bring rows back."""
         master, table = self.master, self.shape.table
-        position = positions.parse(self.position)
+        position = registry.parse_position(self.position)
         if lost(position, master.queue(session).purged()):
             raise feed_changes_purged(f"{table} as of {position}")
         names = [column.name for column in self.columns]

@@ -8,8 +8,8 @@ from sluice.configuration.options import ThrottleOptions
 from sluice.coordination import redis_store
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.errors import DatabaseError
+from sluice.database.load import NoNumber
 from sluice.database.registry import master_of
-from sluice.database.server_load import NoNumber
 from sluice.database.session import Session, SessionOptions
 from sluice.errors import Terminal
 from sluice.load.load_ownership import owner_of

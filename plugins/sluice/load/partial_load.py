@@ -20,8 +20,7 @@ from sluice.counted import counted
 from sluice.database.control import Owner
 from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of
-from sluice.database.rows import KeyOrder
-from sluice.database.selection import SelectionInvalid
+from sluice.database.rows import KeyOrder, SelectionInvalid
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.load import selection

@@ -55,7 +55,7 @@ class Position(Protocol):
         ...
 
     def text(self) -> str:
-        """The text for storage; `sluice.database.positions.parse` reads it."""
+        """The text for storage; `sluice.database.registry.parse_position` reads it."""
         ...
 
 

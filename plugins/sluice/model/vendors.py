@@ -35,9 +35,9 @@ class VendorEntry:
     change_log: str = ""
     """What reads the log of its servers: a `sluice.database.change_log.ChangeLogClass`."""
     archived_logs: str = ""
-    """Queries a master for its archived redo logs: gives `sluice.database.archived_logs.ArchivedLogs` of a session."""
+    """Queries a master for its archived redo logs: gives `sluice.database.redo_files.ArchivedLogs` of a session."""
     disk_groups: str = ""
-    """Reads redo logs in the master's own storage: gives `sluice.database.disk_groups.DiskGroups` of an address."""
+    """Reads redo logs in the master's own storage: gives `sluice.database.redo_files.DiskGroups` of an address."""
 
 
 VENDORS = {

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sluice.database.disk_groups import DiskGroups
 from sluice.database.errors import DatabaseError
+from sluice.database.redo_files import DiskGroups
 from sluice.errors import Transient
 from sluice.redo import blocks
 from sluice.redo.proxy import Attributes, Listed, Refused, ServedFiles

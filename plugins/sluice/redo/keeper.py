@@ -7,21 +7,52 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
-from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver
+from sluice.database.redo_files import ArchivedLogs
 from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, left_out, missing_logs, program_configuration
-from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import Values
 from sluice.redo.missing_logs import LogWatch
 from sluice.redo.program import Program
 from sluice.redo.redo_thread import RedoThread
+
+
+@dataclass(frozen=True)
+class StreamContent:
+    """The contents of a stream."""
+
+    begins: int
+    """The SCN at its beginning."""
+    incarnations: Collection[int]
+    """RESETLOGS_ID of each incarnation whose redo is in it."""
+
+
+def missing_redo(content: StreamContent, resetlogs: int, incarnation_begins: int, since: int, begins: int) -> str:
+    """Why the stream misses something of a thread that is read from the SCN `begins` on; empty if it does not.
+
+    OpenLogReplicator leaves out transactions that began before the redo with which it begins. If it continues from its
+    checkpoints, nothing is missing: they have the beginning of the oldest open transaction. Without them it begins with
+    the schema checkpoint of the configuration. If the stream began with the same one, nothing is missing either.
+
+    `incarnation_begins`: the first SCN of the thread's incarnation `resetlogs`. `since`: the first SCN of an instance
+    that was added, 0 for others.
+    """
+    needed = max(since, content.begins if resetlogs in content.incarnations else incarnation_begins)
+    if begins <= needed:
+        return ""
+    return (
+        f"its OpenLogReplicator has no checkpoint, here or in Redis, and would begin with SCN {begins}, that of "
+        f"redo.schema. The stream needs the redo from SCN {needed} on: what was committed in between, or began in "
+        "between, would be lost. Put the checkpoints back (redo.work), or a schema checkpoint that is not above that "
+        "SCN, with the logs behind it"
+    )
+
 
 log = logging.getLogger("sluice.redo")
 
@@ -277,7 +308,9 @@ class Keeper:
             return False
         begins = {each["resetlogs"]: int(each["resetlogs-scn"]) for each in self.seed.get("incarnations", [])}
         incarnation, scn = self.thread.resetlogs, int(self.seed["scn"])
-        if why := lacks(self.stream.content, incarnation, begins.get(incarnation, scn), self.thread.since(), scn):
+        if why := missing_redo(
+            self.stream.content, incarnation, begins.get(incarnation, scn), self.thread.since(), scn
+        ):
             self.watch.give_up(f"thread {self.thread}: {why}")
         return bool(why)
 

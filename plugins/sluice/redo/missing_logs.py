@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sluice import whole_files
 from sluice.counted import duration
-from sluice.database.archived_logs import ArchivedLogs
+from sluice.database.redo_files import ArchivedLogs
 from sluice.model.vendors import LOST_FILE
 
 log = logging.getLogger("sluice.redo")

@@ -13,11 +13,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
+from sluice.configuration.redo import RedoOptions
 from sluice.counted import counted
-from sluice.errors import Transient
-from sluice.redo import blocks
+from sluice.errors import Terminal, Transient
+from sluice.redo import blocks, proxy
 from sluice.redo.blocks import LogHeader, NotRedo
-from sluice.redo.proxy_client import Entry, ProxyRefuses
+from sluice.redo.proxy_client import Entry, Limits, ProxyClient, ProxyRefuses
 
 log = logging.getLogger("sluice.redo")
 
@@ -242,3 +243,29 @@ class _Part:
 
     def close(self) -> None:
         self._file.close()
+
+
+def read_token(file: str) -> str:
+    """Raises `token-refused`."""
+    try:
+        return proxy.read_token(file)
+    except proxy.CannotServe as refused:
+        raise Terminal(str(refused), code="token-refused") from None
+
+
+def stager_of(options: RedoOptions, logs: Path, thread: int, resetlogs: int, since: int) -> Stager:
+    """Raises `token-refused`, `ProxyRefuses`."""
+    return Stager(archive_of(options), logs, thread, resetlogs, since=since)
+
+
+def archive_of(options: RedoOptions) -> Archive:
+    """Raises `token-refused`, `ProxyRefuses`."""
+    return Archive(_client(options), options.archived)
+
+
+def _client(options: RedoOptions) -> ProxyClient:
+    assert options.proxy is not None
+    assert options.token_file is not None
+    authority = Path(os.path.abspath(options.proxy_authority)) if options.proxy_authority else None
+    limits = Limits(options.proxy_connect, options.proxy_read, options.proxy_tries, options.proxy_pause)
+    return ProxyClient(options.proxy, read_token(options.token_file), authority, limits)

@@ -24,20 +24,19 @@ from sluice.configuration.redo import RedoOptions
 from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
-from sluice.database.archived_logs import ArchivedLogs
+from sluice.database.redo_files import ArchivedLogs
 from sluice.database.registry import recorded_source
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Naming, TableName
 from sluice.model.vendors import BINLOG, REDO, STREAM
-from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
-from sluice.redo.beginning import StreamContent
+from sluice.redo import checkpoints, redo_thread, supplemental_logging, unread_tables
 from sluice.redo.checkpoints import Values
-from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, MergedStream, pause
+from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, MergedStream, StreamContent, pause
 from sluice.redo.program import Program
 from sluice.redo.recording import Recording
 from sluice.redo.redo_thread import RedoThread
-from sluice.redo.stager import Archive
+from sluice.redo.stager import Archive, archive_of, stager_of
 from sluice.redo.unread_redo import Stretch, UnreadRedo
 
 log = logging.getLogger("sluice.redo")
@@ -265,7 +264,7 @@ class _Leading:
         of = keeper.thread
         while not self._stop.is_set():
             try:
-                stager = staging.of_thread(self.options, of.logs, of.number, of.resetlogs, self._begins)
+                stager = stager_of(self.options, of.logs, of.number, of.resetlogs, self._begins)
                 while not self._stop.is_set():
                     stager.free(keeper.needed_sequence)
                     staged = stager.turn()
@@ -299,7 +298,7 @@ class _Leading:
                 if self.options.proxy is None:
                     stretches = list(redo_thread.headers(self.logs, self._begins)) if self.logs.exists() else []
                 else:
-                    archive = archive or staging.of_all(self.options)
+                    archive = archive or archive_of(self.options)
                     stretches = archive.headers(self._resetlogs)
                 self._see(stretches)
                 self._threads_error = ""

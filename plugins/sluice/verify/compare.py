@@ -45,8 +45,7 @@ from sluice.verify.findings import (
     TableFinding,
     causes,
 )
-from sluice.verify.pinned_sessions import PinnedView, gathered
-from sluice.verify.pinned_side import Side
+from sluice.verify.pinned_sessions import PinnedView, Side, gathered
 from sluice.verify.table_reads import (
     Digests,
     InThisProcess,

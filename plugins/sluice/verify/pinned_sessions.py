@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from queue import Empty
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from redis import Redis
 
 from sluice.coordination import lease
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of
@@ -31,7 +32,23 @@ from sluice.pair import Pair
 from sluice.verify import offline_compare
 from sluice.verify.apply_client import ask_apply, why_silent
 from sluice.verify.findings import CouldNotCompare
-from sluice.verify.pinned_side import Side
+
+
+@dataclass
+class Side:
+    """Sessions on one database, all of which see the same."""
+
+    info: ConnectionInfo
+    vendor: Target
+    sessions: list[Session]
+    control: Session
+    """A session that sees the present."""
+    free: "SimpleQueue[Session]" = field(default_factory=SimpleQueue)
+
+    @property
+    def first(self) -> Session:
+        return self.sessions[0]
+
 
 log = logging.getLogger("sluice.verify")
 
@@ -83,7 +100,7 @@ class PinnedView:
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
                     ) from error
-        self.position, self.paused = positions.parse(snapshots.position), snapshots.seconds
+        self.position, self.paused = registry.parse_position(snapshots.position), snapshots.seconds
 
     def compare_offline(self, store: "Redis") -> None:
         """Pins the slave as it is, without the apply. Raises `CouldNotCompare`."""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from sluice.cli import status
-from sluice.database import positions
+from sluice.database import registry
 from sluice.feed.change_read import begun, spans
 from sluice.feed.master import Master
 from sluice.feed.table_rows import plan
@@ -36,7 +36,7 @@ def lines(rig: Rig) -> list[str]:
 def read_ids(rig: Rig, table: str, position: str, *conditions: RowCondition) -> list[int]:
     """The ids of a table's rows as of a position."""
     lake = Master.of(rig.replication, rig.master_info)
-    read = plan(lake, rig.master, TableName("public", table), positions.parse(position), 100)
+    read = plan(lake, rig.master, TableName("public", table), registry.parse_position(position), 100)
     wanted = pa.schema([("id", pa.int32())])
     return [row["id"] for batch in read.read(0, wanted, conditions) for row in batch.to_pylist()]
 

@@ -13,7 +13,7 @@ import pytest
 from sluice.configuration.options import READS
 from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import Gate
-from sluice.database.selection import NotEvaluated
+from sluice.database.rows import NotEvaluated
 from sluice.load import partial_load, steps
 from sluice.load.partial_load import SelectionRefused
 from sluice.model.blocks import BlockState

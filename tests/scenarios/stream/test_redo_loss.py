@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from sluice import config
-from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.redo_files import ArchivedLogs, LogCopy
 from sluice.database.registry import recorded_source
 from sluice.model.slave_state import SlaveState
 from sluice.redo.supervisor import Supervisor

@@ -21,7 +21,7 @@ from devstack import openlogreplicator
 from sluice import config
 from sluice.coordination import lease, redis_store
 from sluice.coordination.redo_state import CAPTURE, RedoState, RedoStatus, ThreadStatus
-from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.redo_files import ArchivedLogs, LogCopy
 from sluice.model.names import Prefix
 from sluice.redo import checkpoints
 from sluice.redo.supervisor import WATCH_SECONDS, Supervisor

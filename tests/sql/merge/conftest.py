@@ -7,7 +7,6 @@ import pytest
 
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.target import merge_step
 
 
 @pytest.fixture
@@ -25,5 +24,5 @@ def slave(info: ConnectionInfo) -> Iterator[Any]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of sending rows."""
     if request.param == "stage tables":
-        monkeypatch.setattr(merge_step, "SMALL_ROWS", 0)
+        monkeypatch.setattr("sluice.vendors.postgres.target.merge.SMALL_ROWS", 0)
     return str(request.param)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sluice.counted import counted
-from sluice.database import positions
+from sluice.database import registry
 from sluice.errors import Terminal
 from sluice.load.transfer import encryption
 from sluice.model.location import (
@@ -122,7 +122,7 @@ class TransferFolder:
             raise NotComplete(self.location, reason)
         if sizes[names[0]] > MESSAGE_BYTES:
             raise ManifestDamaged(str(self.location), "it is far too large")
-        manifest = Manifest.parse(self._text(names[0]), str(self.location.below(names[0])), positions.parse)
+        manifest = Manifest.parse(self._text(names[0]), str(self.location.below(names[0])), registry.parse_position)
         if manifest.folder != self.location.name:
             raise ManifestDamaged(
                 str(self.location), f"it is of folder {manifest.folder}; give the folder that name again"

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.session import Session
 from sluice.model.feed import FeedPosition
 from sluice.model.position import Position
@@ -56,7 +56,7 @@ class QueueNotes(ABC):
     def noted(self) -> dict[str, SlaveNote]:
         """The last purge's notes about the slaves."""
         return {
-            name: SlaveNote(positions.parse(note["position"]) if note["position"] else None, note["dropped"])
+            name: SlaveNote(registry.parse_position(note["position"]) if note["position"] else None, note["dropped"])
             for name, note in json.loads(self.info.value(_SLAVES) or "{}").items()
         }
 
@@ -71,7 +71,7 @@ class QueueNotes(ABC):
     def feeds(self) -> list[FeedPosition]:
         """The position that each feed has read each table up to."""
         entries = [(name.removeprefix(_FEED).partition(" "), value) for name, value in self.info.all(_FEED)]
-        return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in entries]
+        return [FeedPosition(feed, table, registry.parse_position(value)) for (feed, _, table), value in entries]
 
     def note_feed(self, read: FeedPosition) -> None:
         """Stores the position that a feed has read a table up to."""
@@ -85,4 +85,4 @@ class QueueNotes(ABC):
 
 def parsed(record: str | None) -> list[Position]:
     """The positions in the record of the last purge."""
-    return [positions.parse(text) for text in json.loads(record or "[]")]
+    return [registry.parse_position(text) for text in json.loads(record or "[]")]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sluice.database.errors import StatementFailed
 from sluice.database.rows import KeyOrder as RowKeyOrder
-from sluice.database.selection import RowSelection, SelectionInvalid
+from sluice.database.rows import RowSelection, SelectionInvalid
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.vendors.common.key_order import KeyOrder
@@ -21,7 +21,7 @@ def condition(where: str) -> str:
 
 
 class PlainSelection(RowSelection, ABC):
-    """Of `sluice.database.selection.RowSelection` what vendors share."""
+    """Of `sluice.database.rows.RowSelection` what vendors share."""
 
     checking: str
     """A query that returns nothing, with `{source}` and the condition `{where}`."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 
-from sluice.database.server_load import NoNumber, ServerLoad, ServerLoadMeter
+from sluice.database.load import NoNumber, ServerLoad, ServerLoadMeter
 from sluice.database.session import Session
 from sluice.vendors.common.not_offered import NotOffered
 

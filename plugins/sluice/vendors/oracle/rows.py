@@ -14,10 +14,11 @@ from sluice.database.rows import (
     Estimate,
     KeyOrder,
     MasterRows,
+    MasterSelection,
     RowFormat,
     RowStream,
+    SelectionInvalid,
 )
-from sluice.database.selection import MasterSelection, SelectionInvalid
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.key_ranges import Match

@@ -12,10 +12,10 @@ from sluice.database.vendor import Master
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
+from sluice.vendors.common.not_offered import NotOffered
 from sluice.vendors.common.server_load import QueryLoad
 from sluice.vendors.oracle import column_types
 from sluice.vendors.oracle.digester import Digester
-from sluice.vendors.oracle.not_offered import not_offered
 from sluice.vendors.oracle.preflight import OraclePreflight
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.rows import OracleQueries, OracleRows, OracleSelection
@@ -23,6 +23,10 @@ from sluice.vendors.oracle.schemas import OracleSchemas
 from sluice.vendors.oracle.sessions import OracleLoadLocks, OracleSessions, OracleTables
 from sluice.vendors.oracle.source.resources import OracleCapture
 from sluice.vendors.oracle.target.tables import DEFINITIONS
+
+
+def not_offered(what: str, remedy: str) -> NotOffered:
+    return NotOffered("an Oracle database", what, remedy, "docs/oracle.md")
 
 
 class Oracle(Master):

@@ -1,6 +1,6 @@
-"""Reads rows by their keys from a PostgreSQL database, for repairs."""
+"""Reads rows from a PostgreSQL database: by their keys, for repairs; with values that another vendor cannot hold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import psycopg
 
@@ -8,12 +8,15 @@ from sluice.database import digests
 from sluice.database.digests import ComparedTable, Method, Texts
 from sluice.database.rows import table_changed
 from sluice.database.session import Session
+from sluice.model.logical_type import ColumnType, Special
+from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog, digest
 from sluice.vendors.postgres.arrays import array_literal
 from sluice.vendors.postgres.canonical import CanonicalDigest
-from sluice.vendors.postgres.connection import native
+from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.digest import Digest
-from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.key_order import value_text
+from sluice.vendors.postgres.source import owner_code, snapshot
 
 
 def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False) -> list[Texts | None]:
@@ -62,3 +65,47 @@ def _digest(connection: Session, of: ComparedTable) -> Digest:
         raise table_changed(place, table, "has another key now")
     made, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
     return made(shape, of.columns, of.key, method)
+
+
+# Literals without a type are of the column's: dates, times and numbers write infinity alike.
+_CONDITIONS = {
+    Special.NAN: "{0} = 'NaN'",
+    Special.INFINITY: "{0} IN ('infinity', '-infinity')",
+    Special.BEFORE_YEAR_1: "({0} < '0001-01-01' AND {0} <> '-infinity')",
+    Special.AFTER_YEAR_9999: "({0} >= '10000-01-01' AND {0} <> 'infinity')",
+    Special.TOO_LONG: "{1} > {2}",
+    Special.EMPTY: "{1} = 0",
+}
+"""{0}: the column; {1}: its length; {2}: the longest that fits. No text has 0x00 here."""
+
+
+def example(
+    connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+) -> tuple[str, Special, dict[str, str | None]] | None:
+    """As of `RowSource.special`."""
+    checks = [
+        (name, special, _condition(table.column(name), special, made))
+        for name, made in wanted.items()
+        for special in sorted(made.excluded)
+        if special in _CONDITIONS
+    ]
+    if not checks:
+        return None
+    owner_code.expect_none(connection, table.table)
+    either = " OR ".join(condition for _, _, condition in checks)
+    which = ", ".join(f"coalesce({condition}, false)" for _, _, condition in checks)
+    keys = "".join(f", {value_text(column.type, f't.{quoted(column.name)}')}" for column in table.key)
+    row = connection.execute(
+        f"SELECT {which}{keys} FROM {catalog.only(table)} t WHERE {either} LIMIT 1".encode()
+    ).fetchone()
+    if row is None:
+        return None
+    first = next(place for place, holds in enumerate(row) if holds)
+    names = [column.name for column in table.key]
+    return (*checks[first][:2], dict(zip(names, row[len(checks) :], strict=True)))
+
+
+def _condition(column: Column, special: Special, made: ColumnType) -> str:
+    name = f"t.{quoted(column.name)}"
+    length = f"octet_length({name})" if column.type == "bytea" else f"length({value_text(column.type, name)})"
+    return _CONDITIONS[special].format(name, length, made.length)

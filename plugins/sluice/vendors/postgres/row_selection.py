@@ -8,8 +8,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
-from sluice.database.rows import KeyOrder
-from sluice.database.selection import NotEvaluated, SelectionInvalid
+from sluice.database.rows import KeyOrder, NotEvaluated, SelectionInvalid
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key

@@ -27,7 +27,6 @@ from sluice.vendors.postgres import (
     session_locks,
     session_settings,
     sessions,
-    special_values,
     types,
     views,
     watchdog,
@@ -80,7 +79,7 @@ class PostgresRows(MasterRows):
     whole = staticmethod(snapshot.whole)
     rows_under = staticmethod(fetch_rows.rows)
     copies = staticmethod(fetch_rows.copies)
-    special = staticmethod(special_values.example)
+    special = staticmethod(fetch_rows.example)
 
 
 class PostgresSchemas(MasterSchemas):

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.counted import counted
-from sluice.database import positions
+from sluice.database import registry
 from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource, ChangeTooLarge
 from sluice.database.registry import master_of, source_of
 from sluice.database.row_images import RowImageCodec
@@ -133,7 +133,7 @@ class Recorder:
             end, seen = Commit(0, now.time, now.text()), now
         else:
             assert end.source is not None
-            seen = positions.parse(end.source)
+            seen = registry.parse_position(end.source)
             queue.expect_continued([seen])
         if lost(seen, queue.purged()):
             raise NotRecorded(self.prefix, self.folder)

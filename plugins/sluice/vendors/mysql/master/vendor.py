@@ -12,9 +12,8 @@ from sluice.database.changes import ChangeQueue, ReaderClass
 from sluice.database.preflight import MasterPreflight, Wanted
 from sluice.database.registry import recorded_source
 from sluice.database.row_images import RowImageCodec
-from sluice.database.rows import KeyOrder
+from sluice.database.rows import KeyOrder, MasterSelection
 from sluice.database.schema import TableDefinition
-from sluice.database.selection import MasterSelection
 from sluice.database.session import Session
 from sluice.database.vendor import Master
 from sluice.errors import Terminal

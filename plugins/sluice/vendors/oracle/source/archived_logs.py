@@ -1,7 +1,7 @@
-"""The archived redo logs of a master (`sluice.database.archived_logs`)."""
+"""The archived redo logs of a master (`sluice.database.redo_files`)."""
 
 from sluice import sql_files
-from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.redo_files import ArchivedLogs, LogCopy
 from sluice.database.session import Session
 from sluice.vendors.oracle.session import native
 

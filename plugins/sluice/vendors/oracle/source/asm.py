@@ -1,4 +1,4 @@
-"""Files in the disk groups of ASM, through DBMS_DISKGROUP of the ASM instance (`sluice.database.disk_groups`).
+"""Files in the disk groups of ASM, through DBMS_DISKGROUP of the ASM instance (`sluice.database.redo_files`).
 
 It was never run on an ASM instance, as none was available. The parameters and results of the package are as others
 describe them.
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import oracledb
 
 from sluice import sql_files
-from sluice.database.disk_groups import DiskFile, Extent
+from sluice.database.redo_files import DiskFile, Extent
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle.connection import opened
 from sluice.vendors.oracle.errors import converted

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from sluice import sql_files
 from sluice.counted import counted
-from sluice.database.server_load import NoNumber, ServerLoad
+from sluice.database.load import NoNumber, ServerLoad
 from sluice.database.session import Session
 from sluice.vendors.postgres.connection import native
 

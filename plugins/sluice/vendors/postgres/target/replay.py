@@ -46,11 +46,10 @@ from sluice.model.reject import Rejected
 from sluice.vendors.common.replay import rejects_of_conflict
 from sluice.vendors.postgres import errors, pipeline
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.target import change_statements, unique
-from sluice.vendors.postgres.target.change_statements import Rewriter, Statement
+from sluice.vendors.postgres.target import change_statements
+from sluice.vendors.postgres.target.change_statements import Rewriter, Statement, Unique
 from sluice.vendors.postgres.target.conflicts import refuses
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
-from sluice.vendors.postgres.target.unique import Unique
 
 _CHUNK = 500
 _ALL, _BATCH, _ONE = "sluice_replay", "sluice_replay_batch", "sluice_replay_one"
@@ -331,7 +330,7 @@ class Replayer:
 
     def _unique(self, table: TableName) -> list[Unique]:
         if table not in self._uniques:
-            self._uniques[table] = unique.read(self.connection, table)
+            self._uniques[table] = change_statements.unique_keys(self.connection, table)
         return self._uniques[table]
 
     def _missing(self, change: RowChange, images: bool) -> Drift:
