@@ -124,12 +124,16 @@ class Beside:
 
     def await_current(self) -> None:
         """Returns when the slave is NORMAL and has all that the master committed by now."""
+        end = self.end()
+        self.await_that(lambda: self.covers(end))
+
+    def end(self) -> StreamPosition:
+        """The end of the master's log, once the stream has it."""
         vendor, rows = master_of("mysql"), self.pair.place_of_rows()
         with vendor.sessions.connect(rows, application="test", autocommit=True) as session:
-            end = StreamPosition.of(vendor.queue(session, self.pair.prefix, "").take())
-        self.await_that(lambda: self._covers(end))
+            return StreamPosition.of(vendor.queue(session, self.pair.prefix, "").take())
 
-    def _covers(self, end: StreamPosition) -> bool:
+    def covers(self, end: StreamPosition) -> bool:
         found = self.checkpoint
         if found is None or found.state is not SlaveState.NORMAL or found.catching_up or found.position is None:
             return False
