@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.applications.replicated import Replicated, installed_from_pypi, run
+from tests.scenarios.applications.replicated import Replicated, as_application, installed_from_pypi, run
 
 pytestmark = pytest.mark.long
 
@@ -48,6 +48,7 @@ class Wagtail:
     def __init__(self, python: Path, folder: Path, pair: Replicated):
         self.python = python
         self.folder = folder
+        self.pair = pair
         (folder / "settings.py").write_text(SETTINGS)
         own = {"PYTHONPATH": str(folder), "DJANGO_SETTINGS_MODULE": "settings"}
         self.environment = pair.environment | own
@@ -71,6 +72,15 @@ class Wagtail:
                 return target
         raise AssertionError(f"{app} goes back nowhere")
 
+    def forward(self) -> None:
+        """To its newest migrations, some of which add permissions that they left there on their way back."""
+        try:
+            self.migrate()
+        except AssertionError:
+            with as_application(self.pair) as session:
+                session.execute("DELETE FROM wagtailcore_grouppagepermission")
+            self.migrate()
+
     def content(self) -> None:
         self.contents += 1
         run([self.python, CONTENT, str(self.contents)], self.environment, self.folder)
@@ -90,7 +100,7 @@ def test_a_site_goes_back_and_forward_with_content_between(
         for app in BACK:
             where = site.back(app)
             pair.expect_equal(f"{app} back to {where}")
-            site.migrate()
+            site.forward()
             pair.expect_equal(f"{app} forward from {where}")
             site.content()
             pair.expect_equal(f"content after {app}")

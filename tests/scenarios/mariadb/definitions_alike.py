@@ -10,7 +10,7 @@ INDEXES = """
 SELECT n.nspname, c.relname, i.indisunique, (
     SELECT array_agg(a.attname::text ORDER BY k.place)
     FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (num, place)
-    JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.num
+    JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.num WHERE k.place <= i.indnkeyatts
 )
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
 JOIN pg_class AS x ON x.oid = i.indexrelid JOIN pg_am AS m ON m.oid = x.relam
@@ -34,9 +34,9 @@ AND NOT EXISTS (
 
 
 def differing(pair: Rig) -> list[str]:
-    """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique;
-    MariaDB gives each foreign key an index, has none whose columns are of two types, and no unique index of texts
-    without a length."""
+    """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique,
+    without included columns; MariaDB gives each foreign key an index, has none whose columns are of two types, and no
+    unique index of texts without a length."""
     tables = pair.tables()
     own: dict[TableName, list[Any]] = {table: [] for table in tables}
     for index in slave_catalog.own_indexes(pair.slave, tables):
