@@ -536,14 +536,14 @@ ORDER BY 1, 2, 3
 -- name: failover_sequences
 -- Sequences that no column of a replicated table uses; applications call them.
 -- Called by: sluice.failover and the apply, on the master and on the slave; the preflight, on the master.
--- Placeholders: ${prefix} e.g. demo_, whose own are left out. Parameter: schemas text[]: those of the replicated tables,
---   in which sequences are looked for.
--- Result: schema, name, increment, minimum, maximum, the last value (NULL: none drawn yet, or not readable), type, start,
+-- Placeholders: ${prefix} e.g. demo_, whose own are left out. Parameters: schemas text[]: those of the replicated tables,
+--   in which sequences are looked for; values bool: whether values are read, which waits for locks.
+-- Result: schema, name, increment, minimum, maximum, the last value (NULL: none drawn yet, or not read), type, start,
 --   cache, cycle, whether this account may read that value, owner of the sequence, quoted.
 -- Privileges: SELECT or USAGE on the sequences.
 -- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, c.relname::text, s.seqincrement, s.seqmin, s.seqmax,
-       CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_catalog.pg_sequence_last_value(c.oid) END,
+       CASE WHEN %(values)s AND has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_catalog.pg_sequence_last_value(c.oid) END,
        pg_catalog.format_type(s.seqtypid, NULL), s.seqstart, s.seqcache, s.seqcycle,
        has_sequence_privilege(c.oid, 'SELECT, USAGE'), format('%%I', pg_catalog.pg_get_userbyid(c.relowner))
 FROM pg_catalog.pg_class c

@@ -199,24 +199,33 @@ ORDER BY found.name, found.place
 --   rows, which it does not provide.
 -- Privileges: none.
 -- Oldest version: PostgreSQL 13.
-WITH wanted AS (
-    SELECT w.schema, w.name, c.oid
+WITH RECURSIVE
+-- pg_partition_tree() and pg_publication_tables would lock tables, and wait for those of others.
+published (oid, schema, everything) AS MATERIALIZED (
+    SELECT r.prrelid, NULL::oid, false
+    FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+    WHERE p.pubupdate OR p.pubdelete
+    UNION ALL
+    -- Schemas, from release 15 on.
+    SELECT NULL, s.refobjid, false
+    FROM pg_catalog.pg_publication p
+    JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_publication'::regclass AND d.refobjid = p.oid
+        AND d.classid = pg_catalog.to_regclass('pg_catalog.pg_publication_namespace')
+    JOIN pg_catalog.pg_depend s ON s.classid = d.classid AND s.objid = d.objid
+        AND s.refclassid = 'pg_catalog.pg_namespace'::regclass
+    WHERE p.pubupdate OR p.pubdelete
+    UNION ALL
+    SELECT NULL, NULL, true FROM pg_catalog.pg_publication p WHERE p.puballtables AND (p.pubupdate OR p.pubdelete)
+), relations (schema, name, partition, oid) AS (
+    SELECT w.schema, w.name, false, c.oid
     FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
     JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
     JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
-), published AS MATERIALIZED (
-    SELECT DISTINCT t.schemaname, t.tablename
-    FROM pg_catalog.pg_publication p
-    JOIN pg_catalog.pg_publication_tables t ON t.pubname = p.pubname
-    WHERE p.pubupdate OR p.pubdelete
-), relations AS (
-    SELECT w.schema, w.name, false AS partition, w.oid FROM wanted w
     UNION ALL
-    SELECT w.schema, w.name, true, t.relid
-    FROM wanted w
-    JOIN pg_catalog.pg_class c ON c.oid = w.oid AND c.relkind = 'p'
-    CROSS JOIN LATERAL pg_catalog.pg_partition_tree(w.oid) t
-    JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind IN ('r', 'p') AND l.oid <> w.oid
+    SELECT r.schema, r.name, true, l.oid
+    FROM relations r
+    JOIN pg_catalog.pg_inherits i ON i.inhparent = r.oid
+    JOIN pg_catalog.pg_class l ON l.oid = i.inhrelid AND l.relkind IN ('r', 'p') AND l.relispartition
 )
 SELECT x.schema, x.name, x.partition, n.nspname::text, format('%%I.%%I', n.nspname, c.relname), format('%%I', r.rolname),
        c.relkind = 'p',
@@ -226,7 +235,12 @@ SELECT x.schema, x.name, x.partition, n.nspname::text, format('%%I.%%I', n.nspna
        pg_catalog.row_security_active(c.oid),
        c.relkind = 'r' AND c.relreplident IN ('d', 'n')
        AND NOT (c.relreplident = 'd' AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
-       AND EXISTS (SELECT FROM published b WHERE b.schemaname = n.nspname AND b.tablename = c.relname)
+       AND pg_catalog.pg_relation_is_publishable(c.oid) AND EXISTS (
+           SELECT FROM published b
+           WHERE b.everything
+              OR EXISTS (SELECT FROM pg_catalog.pg_partition_ancestors(c.oid) a JOIN pg_catalog.pg_class o ON o.oid = a.relid
+                         WHERE b.oid = o.oid OR b.schema = o.relnamespace)
+              OR b.oid = c.oid OR b.schema = c.relnamespace)
 FROM relations x
 JOIN pg_catalog.pg_class c ON c.oid = x.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -117,7 +117,7 @@ ORDER BY i.indrelid, i.indisprimary DESC, i.indnkeyatts, i.indkey[0:i.indnkeyatt
 -- name: table_sequences
 -- Sequences of the columns of tables: of identity columns and of defaults.
 -- Called by: the initial update, on master and slave.
--- Parameters: schemas text[], names text[]: the tables (pairs).
+-- Parameters: schemas text[], names text[]: the tables (pairs); values bool: whether values are read, which waits for locks.
 -- Result: schema, name of the table, column, identity bool, owned bool (goes with the column), schema, name of the
 --   sequence, type, start, increment, minimum, maximum, cache, cycle, last value (NULL: never used, or no privilege),
 --   whether this account may read that value, may set it; owner of the sequence, quoted.
@@ -125,7 +125,7 @@ ORDER BY i.indrelid, i.indisprimary DESC, i.indnkeyatts, i.indkey[0:i.indnkeyatt
 SELECT w.schema, w.name, a.attname::text, u.identity, o.objid IS NOT NULL OR u.identity,
        sn.nspname::text, q.relname::text, pg_catalog.format_type(s.seqtypid, NULL),
        s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle,
-       CASE WHEN has_sequence_privilege(q.oid, 'SELECT, USAGE') THEN pg_catalog.pg_sequence_last_value(q.oid) END,
+       CASE WHEN %(values)s AND has_sequence_privilege(q.oid, 'SELECT, USAGE') THEN pg_catalog.pg_sequence_last_value(q.oid) END,
        has_sequence_privilege(q.oid, 'SELECT, USAGE'), has_sequence_privilege(q.oid, 'UPDATE'), format('%%I', r.rolname)
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

@@ -14,6 +14,8 @@ LOCK_SECONDS = 0.5
 """How long DDL on the master waits for a lock; the application's statements queue behind it meanwhile."""
 LOCK_TRIES = 40
 """How often DDL on the master tries to get a lock."""
+READ_SECONDS = 3.0
+"""How long a statement that reads definitions on the master waits for one table: others may stand behind it."""
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
 

@@ -9,6 +9,8 @@ from sluice.configuration.model import SlaveConfig
 from sluice.configuration.options import InitialOptions
 from sluice.configuration.placement import Placement
 from sluice.database.changes import ChangeQueue
+from sluice.database.errors import LockNotAvailable
+from sluice.database.lock_waits import READ_SECONDS
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
@@ -135,6 +137,22 @@ def on_slave(target: LoadTarget) -> Iterator[Session]:
 
 @contextmanager
 def on_master(update: Update) -> Iterator[Session]:
-    """A session on the master, in autocommit."""
-    with closing(update.connect_master()) as session:
-        yield session
+    """A session on the master, in autocommit. Raises `LockNotAvailable` with the tables that a session has locked, or
+    waits to, instead of waiting for them."""
+    with closing(update.connect_master(options=SessionOptions(lock_seconds=READ_SECONDS))) as session:
+        try:
+            yield session
+        except LockNotAvailable as error:
+            raise _naming_locked(update, session, error) from error
+
+
+def _naming_locked(update: Update, master: Session, error: LockNotAvailable) -> LockNotAvailable:
+    vendor = master_of(update.master_info.vendor)
+    locked = vendor.schemas.locked(master, list(update.queue(master).captured()))
+    if not locked:
+        return error
+    listed = ", ".join(map(str, sorted(locked)))
+    return LockNotAvailable(
+        f"{update}: a transaction on {update.master_info.place} has locked {listed}, or waits to, so that definitions "
+        "there cannot be read. It is tried again; to go on at once, end that transaction, or what it waits for."
+    )

@@ -9,13 +9,15 @@ except for what only that account's own tables and functions show. They change n
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
+from sluice.database import lock_waits
 from sluice.database.errors import LockNotAvailable
 from sluice.database.load import LoadTarget
 from sluice.database.placed import placed
@@ -33,6 +35,9 @@ from sluice.transform.transforms import Transforms
 from sluice.user_function import FunctionMissing, imported
 
 log = logging.getLogger("sluice.preflight")
+
+LOCK_TRIES = 5
+"""How often definitions are read again, since meanwhile another table was locked."""
 
 
 class NotReady(Terminal):
@@ -69,24 +74,74 @@ def of_slave(
 
     `master`: None if it cannot be reached; then no tables are checked. `covers`: chooses the tables if only a part is
     to be loaded. `light`: as for the master.
+
+    Tables of the master that a session has locked, or waits to, are named and left out.
     """
+    part, chosen = covers is not None, covers or (lambda _: True)
+    if master is None:
+        return _of_slave(session, replication, slave, None, chosen, part=part, light=light)
+    vendor, tried = master_of(replication.master.vendor), 1
+    while True:
+        locked = vendor.schemas.locked(master, _resolved(master, replication, chosen))
+        try:
+            with master.transaction():
+                vendor.sessions.limit_lock_waits(master, lock_waits.READ_SECONDS)
+                readable = partial(_readable, chosen, locked)
+                lacks = _of_slave(session, replication, slave, master, readable, part=part, light=light)
+        except LockNotAvailable:
+            if tried == LOCK_TRIES:
+                raise
+            tried += 1
+        else:
+            return lacks + [lack.at(slave_side(slave.name)) for lack in _unread(locked)]
+
+
+def _readable(covers: Callable[[TableName], bool], locked: Collection[TableName], table: TableName) -> bool:
+    return table not in locked and covers(table)
+
+
+def _unread(locked: Collection[TableName]) -> list[Lack]:
+    if not locked:
+        return []
+    return [
+        Lack(
+            "",
+            f"definitions of {', '.join(map(str, sorted(locked)))} that can be read on the master",
+            "a session has locked it, or waits to behind another one, so that it was not checked",
+            None,
+            Severity.WARNING,
+            remedy="Check again when that session is through, or end the transaction that it waits for.",
+        )
+    ]
+
+
+def _of_slave(
+    session: Session,
+    replication: Replication,
+    slave: SlaveConfig,
+    master: Session | None,
+    covers: Callable[[TableName], bool],
+    *,
+    part: bool,
+    light: bool,
+) -> list[Lack]:
     wanted, numbers = None, []
     if master is not None:
         of_master = master_of(replication.master.vendor).preflight
-        wanted = of_master.wanted(master, replication, covers or (lambda _: True))
+        wanted = of_master.wanted(master, replication, covers)
         transforms = Transforms(replication, slave)
         numbers = _numbers_of_large_objects(wanted, transforms, master)
         definitions, _ = transforms.definitions(wanted.definitions, master)
         wanted = replace(wanted, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
-    lacks = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
+    lacks = preflight.of_slave(session, replication, slave, wanted, part=part, light=light)
     lacks += [lack.softened() for lack in numbers] if light else numbers
     if master is not None:
-        lacks += _transformations(master, replication, slave, covers or (lambda _: True))
+        lacks += _transformations(master, replication, slave, covers)
     if master is not None and not light:
         lacks += _same_database(master, session, replication, slave)
-        tables = _resolved(master, replication, covers or (lambda _: True))
+        tables = _resolved(master, replication, covers)
         lacks += _places_taken(placement, tables)
         lacks += _losses(master, session, replication, slave, tables)
     lacks += _conflict_exits(slave)

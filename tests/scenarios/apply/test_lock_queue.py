@@ -5,14 +5,17 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from sluice.database.errors import LockNotAvailable
+from sluice.load import steps
 from sluice.model.names import TableName
+from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect
 from sluice.verify.compare import CompareOptions
 from sluice.verify.definition_gaps import MasterDefinitions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table
 from tests.rig.loaders import Background
-from tests.rig.rig import Rig
+from tests.rig.rig import MakePair, Rig
 from tests.waiting import until
 
 TABLES = """
@@ -25,20 +28,95 @@ WAITING = ("ALTER TABLE public.busy ADD later int", "TRUNCATE public.busy", "DRO
 
 
 @contextmanager
-def queue(pair: Rig, statement: str) -> Iterator[None]:
-    """A reader of `busy` whose transaction does not end, and `statement`, which waits behind it."""
+def queue(pair: Rig, statement: str, reads: str = "SELECT FROM public.busy") -> Iterator[None]:
+    """A reader whose transaction does not end, and `statement`, which waits behind it."""
     with (
         connect(pair.master_info, application="reader") as reader,
         connect(pair.master_info, application="waiting", autocommit=True) as waiting,
     ):
-        reader.execute("SELECT count(*) FROM public.busy")
+        reader.execute(reads.encode())
         writer = Background(lambda: waiting.execute(statement.encode()))
         waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = %s)"
         until(lambda: pair.master.execute(waits, [waiting.info.backend_pid]).fetchone() == (True,))
-        yield
-        assert pair.master.execute(waits, [waiting.info.backend_pid]).fetchone() == (True,)
-        reader.rollback()
-        assert writer.end() is None
+        try:
+            yield
+            assert pair.master.execute(waits, [waiting.info.backend_pid]).fetchone() == (True,)
+        finally:
+            reader.rollback()
+            failure = writer.end()
+        assert failure is None
+
+
+CHECKED = f"""
+{TABLES};
+CREATE TABLE public.parted (id int PRIMARY KEY, n int DEFAULT 3) PARTITION BY RANGE (id);
+CREATE TABLE public.parted_1 PARTITION OF public.parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE public.counted (id serial PRIMARY KEY);
+CREATE TABLE public.keyless (id int);
+CREATE SEQUENCE public.numbers;
+CREATE SCHEMA beside;
+CREATE TABLE beside.other (id int);
+CREATE PUBLICATION every FOR ALL TABLES
+"""
+LOCKED = [
+    ("SELECT FROM public.busy", "ALTER TABLE public.busy ADD later int", "public.busy"),
+    ("SELECT FROM public.parted_1", "TRUNCATE public.parted_1", "public.parted"),
+    ("SELECT nextval('public.counted_id_seq')", "ALTER SEQUENCE public.counted_id_seq CACHE 9", "public.counted"),
+    ("SELECT nextval('public.numbers')", "ALTER SEQUENCE public.numbers CACHE 9", ""),
+    ("SELECT FROM beside.other", "TRUNCATE beside.other", ""),
+]
+"""What a reader does, what waits behind it, and the replicated table whose definition cannot be read then."""
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize(
+    ("reads", "waits", "table"), [LOCKED[0], *(pytest.param(*one, marks=pytest.mark.long) for one in LOCKED[1:])]
+)
+def test_a_check_beside_it_names_the_table_that_waits_and_checks_others(
+    rig: Callable[..., Rig], reads: str, waits: str, table: str
+) -> None:
+    pair = rig(CHECKED)
+    pair.slave.execute("ALTER TABLE public.free ALTER n TYPE smallint")
+
+    def told(light: bool) -> str:
+        with (
+            connect(pair.master_info, application="check") as master,
+            connect(pair.slave_info, application="check") as slave,
+        ):
+            found = checks.of_master(master, pair.replication, light=light)
+            found += checks.of_slave(slave, pair.replication, pair.pair.slave, master=master, light=light)
+        return " ".join(map(str, found))
+
+    def check() -> None:
+        whole, light = told(False), told(True)
+        assert "public.free.n" in whole, whole
+        for text in (whole, light):
+            assert f"definitions of {table} that" in text if table else "definitions of" not in text, text
+
+    with queue(pair, waits, reads):
+        assert Background(check).end() is None
+    assert "definitions of" not in told(False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("reads", "waits", "table"), LOCKED)
+def test_a_load_that_begins_beside_it_names_the_table_that_waits(
+    pair_of: MakePair, reads: str, waits: str, table: str
+) -> None:
+    pair = pair_of()
+    pair.master.execute(CHECKED.encode())
+    pair.capture()
+    update = pair.update()
+    steps.begin(update, pair.store)
+    with queue(pair, waits, reads):
+        failure = Background(lambda: steps.create_tables(update)).end()
+        if table in ("public.busy", "public.counted"):  # of a partition it needs nothing
+            assert isinstance(failure, LockNotAvailable) and table in str(failure), failure
+        else:
+            assert failure is None
+    steps.create_tables(update)
+    steps.plan(update, pair.store)
+    assert sorted(table.name for table in pair.tables(pair.slave)) == ["busy", "counted", "free", "keyless", "parted"]
 
 
 def indexed(pair: Rig, name: str) -> bool:

@@ -26,11 +26,12 @@ def options(sequence: SequenceDefinition | FreeSequence) -> str:
     )
 
 
-def read(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
-    """The sequences of columns of `tables`, by table and column."""
+def read(connection: Session, tables: Sequence[TableName], *, values: bool = True) -> list[SequenceDefinition]:
+    """The sequences of columns of `tables`, by table and column. `values`: whether their values are read, which waits
+    for sessions that have locked them."""
     rows = connection.execute(
         sql_files.render("postgres", "table_sequences"),
-        catalog.pairs(tables),
+        catalog.pairs(tables) | {"values": values},
     ).fetchall()
     return [SequenceDefinition(TableName(schema, name), *values) for schema, name, *values in rows]
 
@@ -45,10 +46,10 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
     )
 
 
-def free(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
-    """The sequences in `schemas` that no column draws from by itself."""
+def free(connection: Session, prefix: Prefix, schemas: Collection[str], *, values: bool = True) -> list[FreeSequence]:
+    """The sequences in `schemas` that no column draws from by itself. `values`: as for `read`."""
     statement = sql_files.render("postgres", "failover_sequences", prefix=prefix.lower)
-    rows = catalog.rows_with_retries(connection, statement, {"schemas": sorted(schemas)})
+    rows = catalog.rows_with_retries(connection, statement, {"schemas": sorted(schemas), "values": values})
     return [
         FreeSequence(TableName(schema, name), kind, start, increment, minimum, maximum, cache, cycle, last, *who)
         for schema, name, increment, minimum, maximum, last, kind, start, cache, cycle, *who in rows

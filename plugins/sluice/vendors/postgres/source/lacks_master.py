@@ -102,7 +102,7 @@ class _Master:
 
     def _free_sequences(self) -> list[FreeSequence]:
         schemas = {table.schema for table in self.tables}
-        return sequences.free(self.connection, self.replication.prefix, schemas)
+        return sequences.free(self.connection, self.replication.prefix, schemas, values=False)
 
     def _wanted(self) -> dict[str, str]:
         locked = self.replication.initial.read == "locked"
@@ -260,7 +260,7 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
 
 def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
     """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
-    return _sequences_unreadable(connection, sequences.read(connection, tables))
+    return _sequences_unreadable(connection, sequences.read(connection, tables, values=False))
 
 
 def _sequences_unreadable(connection: Session, sequences: Iterable[SequenceDefinition | FreeSequence]) -> list[Lack]:

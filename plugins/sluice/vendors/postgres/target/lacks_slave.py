@@ -351,7 +351,7 @@ def of_sequences(connection: Session, tables: Sequence[TableName], strange: Coll
     """
     fixed = [
         each
-        for each in sequences.read(connection, tables)
+        for each in sequences.read(connection, tables, values=False)
         if not (each.readable and each.settable) and not (each.owned and each.table in strange)
     ]
     role = privileges.role(connection) if fixed else ""
