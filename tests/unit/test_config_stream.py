@@ -69,7 +69,7 @@ def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
         ("capture: binlog, vendor: mysql, conn_id: m", "", "master.location: is missing"),
         ("capture: binlog, location: /srv, vendor: oracle, conn_id: m", "", "master.vendor"),
         ("vendor: mysql, conn_id: m", "", "master.vendor"),
-        ("capture: binlog, location: /srv, vendor: mysql, conn_id: m", "feeds: lake", "feeds: contradicts"),
+        ("capture: stream, location: /srv", "feeds: lake", "feeds: contradicts capture: stream"),
     ],
 )
 def test_options_that_a_stream_cannot_have_are_mistakes(tmp_path: Path, master: str, more: str, mistake: str) -> None:

@@ -26,6 +26,7 @@ from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
 from sluice.database import registry
 from sluice.database.registry import UnknownVendor, master_of, reach, source_of
+from sluice.database.session import SessionOptions
 from sluice.errors import SluiceError
 from sluice.load.progress import progress
 from sluice.load.update import Update
@@ -105,6 +106,7 @@ APPLICATION = "sluice status"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 LOOK_SECONDS = 3
 """Time-out of a connection, and of each statement."""
+BRIEF = SessionOptions(statement_seconds=LOOK_SECONDS)
 SIDE_BY_SIDE = 16
 FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
@@ -192,7 +194,7 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
     place = replication.master
     if of := place.stream:
         threads = _redo(store_url, replication.prefix) if place.capture in (REDO, BINLOG) else []
-        return [*threads, *_lines_or_error(f"{replication.prefix}:", lambda: [stream(replication.prefix, of)])]
+        return [*threads, *_lines_or_error(f"{replication.prefix}:", lambda: stream(replication, of))]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
@@ -240,7 +242,7 @@ def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -
     """The lag of a feed, in words. Raises `SluiceError`."""
     source, place = source_of(info.vendor), replication.master
     with (
-        reach(info, APPLICATION, LOOK_SECONDS) as session,
+        closing(source.sessions.connect(info, application=APPLICATION, autocommit=True, options=BRIEF)) as session,
         source.reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
     ):
         now = source.queue(session, replication.prefix, place.schema).take(read.position)
@@ -252,12 +254,14 @@ def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -
     return f"{more}{counted(counted_changes.changes, 'change')} behind, current as of {duration(seconds)} ago"
 
 
-def stream(prefix: Prefix, info: ConnectionInfo) -> str:
-    """A line about the end of a recorded stream. Raises `SluiceError`."""
+def stream(replication: Replication, info: ConnectionInfo) -> list[str]:
+    """Lines about the end of a recorded stream, and its feeds. Raises `SluiceError`."""
     source = source_of(info.vendor)
     with closing(source.sessions.connect(info, application=APPLICATION)) as session:
-        now = source.queue(session, prefix, "").take()
-    return f"{prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
+        queue = source.queue(session, replication.prefix, "")
+        now, read = queue.take(), [each for each in queue.feeds() if each.feed in replication.feeds]
+    end = f"{replication.prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
+    return [end, *feeds(replication, read, info)]
 
 
 def items(state: ItemsFindings) -> list[str]:

@@ -232,7 +232,8 @@ class Replication(Options):
     redo: RedoOptions | None = option(None, RedoOptions.from_node)
     """How redo logs are read; None with another capture."""
     feeds: tuple[str, ...] = option((), _feeds)
-    """Named readers of the changes that are no slaves; each holds the purge from its first read on."""
+    """Named readers of the changes that are no slaves; each holds the purge from its first read on. With
+    `capture: binlog` nothing is purged, and their positions are in the folder of the files."""
     broadcast: bool = option(False, flag)
     """Whether all databases may be asked queries with the rights of Sluice's accounts."""
 
@@ -253,7 +254,7 @@ class Replication(Options):
             if section.has(name):
                 problem = f"means nothing with capture: {self.master.capture}"
                 section.wrong(problem, "take it out, see docs/stream.md", name)
-        if section.has("feeds"):
+        if section.has("feeds") and self.master.capture != BINLOG:
             problem = f"contradicts capture: {self.master.capture}, whose files nobody purges"
             section.wrong(problem, "take it out", "feeds")
         if self.comparable:

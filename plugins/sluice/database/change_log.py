@@ -199,6 +199,10 @@ class RowsBesideLog(Protocol):
 
     def shape(self, table: TableName) -> TableShape | None: ...
 
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """See `sluice.database.changes.ChangeSource.locate`."""
+        ...
+
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         """The foreign keys of `tables`."""
         ...

@@ -232,6 +232,10 @@ class ChangeSource(Protocol):
         """Raises `DataLost` where the master no longer has what the secured `positions` saw."""
         ...
 
+    def feeds(self) -> list[FeedPosition]:
+        """The position up to which each feed has read, by feed and table."""
+        ...
+
     def registered(self) -> list[TableName]:
         """The replicated tables, whether captured already or not."""
         ...
@@ -355,10 +359,6 @@ class ChangeQueue(ChangeSource, Protocol):
 
     def note_holders(self, slaves: Iterable[str]) -> None:
         """Records which `slaves` hold the purge; without any, that it goes on."""
-        ...
-
-    def feeds(self) -> list[FeedPosition]:
-        """The position up to which each feed has read, by feed and table."""
         ...
 
     def note_feed(self, read: FeedPosition) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from sluice.configuration.model import Replication
 from sluice.database.changes import ChangeQueue, ChangeReader
 from sluice.database.column_types import LogicalColumn
-from sluice.database.registry import master_of
+from sluice.database.registry import master_of, no_database
 from sluice.database.session import Session
 from sluice.database.vendor import Master as MasterVendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
+from sluice.model.vendors import BINLOG, STREAM
 
 
 def table_not_replicated(prefix: Prefix, table: TableName, captured: Sequence[TableName]) -> Terminal:
@@ -40,9 +41,13 @@ class Master:
     @classmethod
     def of(cls, replication: Replication, info: ConnectionInfo) -> "Master":
         """`info`: the connection `replication.master` names. Raises `no-database` for a recorded stream."""
-        master_of(replication.master.vendor)
-        masked = replace(info, mask=replication.verify.mask, trusts_owners=replication.master.allow_owner_code)
-        return cls(replication.prefix, replication.master.schema, masked, replication.feeds)
+        of = replication.master
+        if of.stream and of.capture != BINLOG:
+            raise no_database(STREAM)
+        master_of(of.vendor)
+        folder = of.stream.database if of.stream else ""
+        masked = replace(info, mask=replication.verify.mask, trusts_owners=of.allow_owner_code, stream=folder)
+        return cls(replication.prefix, of.schema, masked, replication.feeds)
 
     @property
     def vendor(self) -> MasterVendor:
@@ -52,7 +57,10 @@ class Master:
         return self.vendor.queue(session, self.prefix, self.schema)
 
     def reader(self) -> ChangeReader:
-        return self.vendor.reader(self.info, self.prefix, self.schema, application=self.application)
+        """Of the changes, which are in a folder where the master's log is recorded."""
+        folder = self.info.stream
+        info = ConnectionInfo(STREAM, "", 0, folder, "", "") if folder else self.info
+        return self.vendor.reader(info, self.prefix, self.schema, application=self.application)
 
     @property
     def application(self) -> str:

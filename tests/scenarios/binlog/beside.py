@@ -54,9 +54,12 @@ class Beside:
     failure: BaseException | None = None
     raised: BaseException | None = None
 
-    def __init__(self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = ""):
+    def __init__(
+        self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = "", more: str = ""
+    ):
+        """`options`: of the slave; `more`: lines of the configuration."""
         file = f"{os.environ['SLUICE_REPLICATIONS']}/REC.yaml"
-        text = CONFIG.format(location=master.folder, vendor=vendor, slave=options)
+        text = CONFIG.format(location=master.folder, vendor=vendor, slave=options) + more
         with open(file, "w", encoding="utf-8") as written:
             written.write(text)
         self.pair = Pair.of(config.load("REC_"), "dr1", {"m": master.info, "s": slave})

@@ -21,7 +21,6 @@ from sluice.database.rows import TableGone, table_changed
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
 from sluice.model.change import ROW_ACTIONS, Action
-from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
 from sluice.model.joining import Rows
@@ -40,6 +39,8 @@ BEHIND_SECONDS = 30.0
 PINNED_SECONDS = 10.0
 """How long a snapshot is tried for, around which nothing is committed."""
 LOOK_SECONDS = 0.005
+TRIES = 20
+"""How often a snapshot of a table is begun, while it changes in a way that rows alone do not tell."""
 Image = Mapping[str, str | None]
 
 
@@ -76,7 +77,7 @@ class LogQueue(StreamQueue, ChangeQueue):
     @contextmanager
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[Block]:
         """Raises `TableGone`, `table-changed`, `recorder-behind`, `no-row-locks`, `ChangesLost`."""
-        rows, name = self.rows, table.table
+        rows = self.rows
         if lock_seconds is not None:
             raise Terminal(
                 f"{rows.place}: with capture: binlog, blocks are read without locks. Take `initial.read` out.",
@@ -84,18 +85,32 @@ class LogQueue(StreamQueue, ChangeQueue):
             )
         self._await(rows.end())  # before a snapshot keeps old rows on the master
         try:
-            try:
-                span = rows.begin(name)
-            except UndefinedTable as gone:
-                raise TableGone(rows.place, table) from gone
-            shape = rows.shape(name)
-            if shape is None:
-                raise TableGone(rows.place, table)
-            marker = self._await(span.ended)
-            rows.correct(self._changed(shape, Window(self._last(span.shown), marker)))
-            yield Block(marker, shape, rows)
+            for _ in range(TRIES):
+                if (block := self._begun(table)) is not None:
+                    break
+                rows.leave()
+            else:
+                raise table_changed(rows.place, table.table, "changed while a snapshot of it began")
+            yield block
         finally:
             rows.leave()
+
+    def _begun(self, table: TableShape) -> Block | None:
+        """None if the table changed meanwhile in a way that rows alone do not tell."""
+        rows, name = self.rows, table.table
+        try:
+            span = rows.begin(name)
+        except UndefinedTable as gone:
+            raise TableGone(rows.place, table) from gone
+        shape = rows.shape(name)
+        if shape is None:
+            raise TableGone(rows.place, table)
+        marker = self._await(span.ended)
+        changed = self._changed(shape, Window(self._last(span.shown), marker))
+        if changed is None:
+            return None
+        rows.correct(changed)
+        return Block(marker, shape, rows)
 
     def position_of_snapshot(self, earlier: Position, previous: Position | None) -> Position:
         """The session gets another snapshot, one with the same changes before it in the log and before its place."""
@@ -157,8 +172,8 @@ class LogQueue(StreamQueue, ChangeQueue):
                     place_of(files.folder, commit.source),
                 )
 
-    def _changed(self, shape: TableShape, window: Window) -> dict[Key, Image | None]:
-        """The last row of each key that changes in the window. Raises `table-changed` where rows alone do not tell."""
+    def _changed(self, shape: TableShape, window: Window) -> dict[Key, Image | None] | None:
+        """The last row of each key that changes in the window; None where rows alone do not tell."""
         table, names = shape.table, {column.name for column in shape.replicated}
         key = [column.name for column in shape.key]
         changed: dict[Key, Image | None] = {}
@@ -166,7 +181,7 @@ class LogQueue(StreamQueue, ChangeQueue):
             new = xml_images.row(content) if content and action in (Action.INSERT, Action.UPDATE) else None
             old = {**(new or {}), **xml_images.row(oldcontent)} if oldcontent else new
             if action not in ROW_ACTIONS or not key or (new or old or {}).keys() != names:
-                raise table_changed(self.rows.place, table, "changed while a snapshot of it began")
+                return None
             for row, left in ((old, None), (new, new)):
                 if row is not None:
                     changed[tuple(row[name] or "" for name in key)] = left
@@ -174,6 +189,9 @@ class LogQueue(StreamQueue, ChangeQueue):
 
     def _of(self, window: Window, table: TableName) -> Iterator[WaitingChange]:
         return Reader(self.files.folder, self.files).of_table(window, table)
+
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        return self.rows.locate(shape, bounds, keys)
 
     # -- changes and definitions
 
@@ -228,12 +246,6 @@ class LogQueue(StreamQueue, ChangeQueue):
 
     def note_holders(self, slaves: Iterable[str]) -> None:
         """Nothing is held."""
-
-    def feeds(self) -> list[FeedPosition]:
-        return []
-
-    def note_feed(self, read: FeedPosition) -> None:
-        """There are no feeds of a stream."""
 
     def drop_feed(self, feed: str) -> int:
         return 0

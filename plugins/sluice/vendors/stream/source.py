@@ -1,5 +1,7 @@
 """A recorded stream as a source (`sluice.database.vendor.Source`)."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from sluice.database.session import Session
 from sluice.database.vendor import RecordedSource
 from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
+from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -26,6 +29,9 @@ from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.redo import key_order
 from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
+
+FEEDS = "feeds"
+"""The folder, beside the files, with the positions of feeds."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,31 @@ class StreamQueue:
     def purged(self) -> list[Position]:
         """None: missing files are noticed where they are needed."""
         return []
+
+    # -- feeds: a file a reader, so that readers do not wait for each other
+
+    def feeds(self) -> list[FeedPosition]:
+        """Raises `StreamUnreachable`."""
+        found = []
+        try:
+            for file in sorted((self.files.folder / FEEDS).glob("*.json")):
+                values = json.loads(file.read_text("utf-8"))
+                position = StreamPosition.parse(values["position"])
+                found.append(FeedPosition(values["feed"], values["table"], position))
+        except OSError as error:
+            raise StreamUnreachable(self.files.folder, f"{FEEDS} cannot be read: {error.strerror}") from error
+        return found
+
+    def note_feed(self, read: FeedPosition) -> None:
+        """Raises `StreamUnreachable`."""
+        folder = self.files.folder / FEEDS
+        name = f"{read.feed}.{hashlib.sha256(read.table.encode()).hexdigest()[:32]}"
+        values = {"feed": read.feed, "table": read.table, "position": read.position.text()}
+        try:
+            folder.mkdir(exist_ok=True)
+            whole_files.write(folder / f"{name}.json", json.dumps(values), durable=True)
+        except OSError as error:
+            raise StreamUnreachable(self.files.folder, f"{FEEDS} cannot be written: {error.strerror}") from error
 
 
 class RecordedStream(RecordedSource):

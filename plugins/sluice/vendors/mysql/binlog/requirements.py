@@ -58,6 +58,8 @@ class Found:
     """On all databases."""
     lacking_on: Mapping[str, Sequence[str]]
     """Databases of the tables: privileges that the account has not on all of their tables."""
+    unseen: frozenset[str]
+    """Databases of the configuration of which the account sees no table: it may have none."""
     account: str
     unfit: Mapping[TableName, str]
     """Tables whose changes the log does not have as they happen, and why."""
@@ -99,7 +101,8 @@ def lacking(found: Found) -> list[Lack]:
     for database, names_of in found.lacking_on.items():
         why = "tables are read, and their foreign keys are hidden without"
         given = grants.grant(", ".join(names_of), database, found.account)
-        lack(f"{', '.join(names_of)} on {database}", why, given)
+        severity = Severity.WARNING if database in found.unseen else Severity.ERROR
+        lacks.append(Lack("", f"{', '.join(names_of)} on {database}", why, given, severity))
     for table, why in found.unfit.items():
         # For a person to run: it rebuilds a table of the application.
         other = "" if "history" in why else f"Run ALTER TABLE {_place(table)} ENGINE = {ENGINE}, or leave"
@@ -127,14 +130,16 @@ def find(session: MySQLSession, tables: Sequence[TableName], schemas: Iterable[s
         with suppress(DatabaseRefused):  # without BINLOG MONITOR
             status = session.run("SHOW MASTER STATUS").fetchone()
             filters = dict(zip(FILTERS, map(str, status[2:4] if status else ()), strict=False))
-    databases = sorted({catalog.database_of(session, name) for name in (*(one.schema for one in tables), *schemas)})
+    seen = {catalog.database_of(session, table.schema) for table in tables}
+    databases = sorted(seen | {catalog.database_of(session, schema) for schema in schemas})
     lacking_on = {}
     for database in databases:
         had = grants.granted(session, account, database)
         if "ALL PRIVILEGES" not in had and (lacks := [each for each in OF_TABLES if each not in had]):
             lacking_on[database] = lacks
     return Found(
-        session.mariadb, session.version, logs, settings, filters, frozenset(privileges), lacking_on, account,
+        session.mariadb, session.version, logs, settings, filters, frozenset(privileges), lacking_on,
+        frozenset(databases) - seen, account,
         unfit(session, tables),
         cascades(session, tables),
     )  # fmt: skip

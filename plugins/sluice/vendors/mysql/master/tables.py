@@ -1,6 +1,6 @@
 """The tables of a master beside its recorded log (`sluice.database.change_log.RowsBesideLog`)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from sluice.database.change_log import LogPlace, Span
@@ -8,11 +8,13 @@ from sluice.database.errors import DatabaseError
 from sluice.model.blocks import Key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.joining import Rows
+from sluice.model.key_ranges import located
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.binlog.places import Transactions
 from sluice.vendors.mysql.connection import MySQLSession
+from sluice.vendors.mysql.master.rows import TYPES
 from sluice.vendors.mysql.rows import MySQLRows
 
 COUNTED = 10_000
@@ -63,6 +65,9 @@ class LoggedTables:
 
     def shape(self, table: TableName) -> TableShape | None:
         return catalog.shape(self.session, table)
+
+    def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        return located([TYPES.logical(column.type).kind for column in shape.key], bounds, keys)
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         wanted = list(tables)

@@ -1,7 +1,6 @@
-"""The order of a table's keys on the master of a recorded log, from their texts alone.
+"""The order of a table's keys on an Oracle master, from their texts alone.
 
-Oracle's sessions compare texts by their bytes (NLS_SORT = BINARY). Beside a binary log, a table whose key has texts is
-one block.
+Its sessions compare texts by their bytes (NLS_SORT = BINARY).
 """
 
 from collections.abc import Sequence
