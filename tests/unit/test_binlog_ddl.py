@@ -91,7 +91,7 @@ def test_what_older_rows_have_in_a_new_column_is_known(clause: str, value: str |
         "ADD a int NOT NULL AUTO_INCREMENT, ADD PRIMARY KEY (a)", "DROP COLUMN a, ADD COLUMN a int",
         "MODIFY f enum('b','a')", "CHANGE f g set('b','a')", "DROP PARTITION p0", "TRUNCATE PARTITION p0",
         "EXCHANGE PARTITION p0 WITH TABLE u", "IMPORT TABLESPACE", "ENGINE = MyISAM", "ADD SYSTEM VERSIONING",
-        "CONVERT PARTITION p TO TABLE u", "FROBNICATE a",
+        "CONVERT PARTITION p TO TABLE u", "FROBNICATE a", "TRUNCATE PARTITION p0, p1", "COMMENT 'x' ENGINE MyISAM",
     ],
 )  # fmt: skip
 def test_where_older_rows_are_unknown_the_reason_is_told(clause: str) -> None:
@@ -107,6 +107,9 @@ def test_where_older_rows_are_unknown_the_reason_is_told(clause: str) -> None:
         "ENGINE = InnoDB", "ENGINE InnoDB", "ALGORITHM=INPLACE, LOCK=NONE", "CONVERT TO CHARACTER SET utf8mb4", "FORCE",
         "RENAME INDEX a TO b", "ADD g int AS (a + 1) VIRTUAL", "ADD PARTITION (PARTITION p VALUES LESS THAN (5))",
         "DROP COLUMN a", "DEFAULT CHARSET = utf8mb4", "PARTITION BY HASH (a) PARTITIONS 4",
+        "REBUILD PARTITION p1, p2", "REORGANIZE PARTITION p1,p2 INTO (PARTITION p3 VALUES LESS THAN (9))",
+        "OPTIMIZE PARTITION NO_WRITE_TO_BINLOG p1, `p2`", "ORDER BY engine DESC, b, comment", "MAX_ROWS 5 MIN_ROWS 1",
+        "DATA DIRECTORY '/x' COMMENT 'ENGINE MyISAM'", "ENGINE=InnoDB ROW_FORMAT=DYNAMIC, ORDER BY a",
     ],
 )  # fmt: skip
 def test_clauses_that_change_no_value_give_no_reason(clause: str) -> None:

@@ -67,7 +67,6 @@ _OPTIONS = frozenset(
         "ROW_FORMAT",
         "KEY_BLOCK_SIZE",
         "FORCE",
-        "ORDER",
         "ALGORITHM",
         "LOCK",
         "ENABLE",
@@ -88,6 +87,44 @@ _OPTIONS = frozenset(
     ]
 )
 """First words of clauses of ALTER TABLE that change no value."""
+_OPTION_NAMES = frozenset(
+    [
+        "AVG_ROW_LENGTH",
+        "CHECKSUM",
+        "CONNECTION",
+        "DATA",
+        "DELAY_KEY_WRITE",
+        "INDEX",
+        "INSERT_METHOD",
+        "MAX_ROWS",
+        "MIN_ROWS",
+        "PACK_KEYS",
+        "PAGE_CHECKSUM",
+        "PASSWORD",
+        "STATS_AUTO_RECALC",
+        "STATS_PERSISTENT",
+        "STATS_SAMPLE_PAGES",
+        "TABLE_CHECKSUM",
+        "TABLESPACE",
+        "TRANSACTIONAL",
+        "UNION",
+    ]
+)
+"""First words of options that need no `=`."""
+_WITH_NAMES = frozenset(
+    [
+        ("ORDER", "BY"),
+        ("DROP", "PARTITION"),
+        ("TRUNCATE", "PARTITION"),
+        ("REORGANIZE", "PARTITION"),
+        ("REBUILD", "PARTITION"),
+        ("ANALYZE", "PARTITION"),
+        ("CHECK", "PARTITION"),
+        ("OPTIMIZE", "PARTITION"),
+        ("REPAIR", "PARTITION"),
+    ]
+)
+"""How clauses begin in which names follow with commas between them. Each is the last one."""
 _NUMBER = re.compile(r"(?:tiny|small|medium|big)?int(?:eger)?|int[1-8]|decimal|dec|numeric|fixed|bool(?:ean)?", re.I)
 _TEXT = re.compile(r"(?:national|n?(?:var)?char|(?:tiny|medium|long)?text|character)\Z", re.I)
 _TOKEN = re.compile(
@@ -303,7 +340,10 @@ def _alter(words: _Words, *, strict: bool) -> list[Defined]:
     words.skip("NOWAIT")
     made, dropped = [own], set[str]()
     for clause in words.clauses():
+        begins = tuple(token.upper for token in clause.rest[:2])
         _clause(clause, own, made, dropped, strict=strict)
+        if begins in _WITH_NAMES:
+            break
     if again := sorted(dropped & own.filled.keys()):
         own.reason = own.reason or f"the column {again[0]} was dropped, and one of its name added"
     return made
@@ -360,18 +400,25 @@ def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str],
                 while words.next is not _END and not words.skip("TABLE"):
                     words.take()
                 made.append(Defined(Event.UNKNOWN, words.place(), reason="its rows were exchanged for a partition's"))
-        case "ENGINE" | "STORAGE":
-            words.skip("ENGINE", "=")
-            words.skip("=")
-            if words.next.text.upper() != "INNODB":
-                unknown(f"its engine is {words.next.text}, whose changes are not logged as they happen")
         case "ALTER":
             pass  # a default, or whether an index is used
         case "":
             pass
+        case "ORDER":
+            pass
         case _:
-            if first not in _OPTIONS and words.next.text != "=":
+            if (engine := _engine(words.tokens)) not in ("", "INNODB"):
+                unknown(f"its engine is {engine}, whose changes are not logged as they happen")
+            elif not engine and first not in _OPTIONS | _OPTION_NAMES and words.next.text != "=":
                 unknown(f"ALTER TABLE … {first} is not known")
+
+
+def _engine(options: Sequence[Token]) -> str:
+    """The engine among options, which need no comma between them, in capital letters; empty without one."""
+    for at, option in enumerate(options):
+        if option.upper == "ENGINE":
+            return next((token.text.upper() for token in options[at + 1 :] if token.text != "="), "")
+    return ""
 
 
 def _add(words: _Words, own: Defined) -> None:
