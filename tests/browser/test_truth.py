@@ -3,9 +3,11 @@
 The runs are those of a real Airflow, whose states are set as its scheduler sets them.
 """
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -241,13 +243,87 @@ def test_why_an_apply_does_not_run_is_said_before_any_advice(
 
 
 @pytest.mark.long
-def test_an_apply_whose_file_was_removed_or_renamed_is_shown(olga: AirflowApi, told: Callable[[], Told]) -> None:
-    """Accident 9."""
-    start(olga, "cdc_apply", "running", conf={"prefix": "OLD_", "slave": "berlin"}, apply="deferred")
+def test_an_apply_whose_run_was_deleted_is_shown_as_it_is(
+    olga: AirflowApi, monitor: Monitor, told: Callable[[], Told]
+) -> None:
+    """Accident 7: the apply goes on, and nothing is wrong until it ends."""
+    start(olga, "cdc_apply", "running", apply="deferred")
+    forget_runs()
     seen = told()
+    assert (seen.slave["level"], seen.slave["state"], seen.slave["applying"]) == ("fine", "NORMAL", True)
+    with redis_store.connect(monitor.redis_url) as client:
+        client.delete(Lease(client, SHOP, "berlin", 1.0).key)
+    assert told().saying("No apply runs") >= set(PLACES)
+
+
+@pytest.mark.long
+def test_a_mistake_in_one_file_is_told_and_stops_no_other_slave(olga: AirflowApi, told: Callable[[], Told]) -> None:
+    """Accident 8; what the file configured still runs."""
+    start(olga, "cdc_apply", "running", conf={"prefix": "STOCK_", "slave": "dr2"}, apply="deferred")
+    file = Path(os.environ["SLUICE_REPLICATIONS"]) / "stock.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("slaves: {", "slaves: ["))
+    try:
+        seen = told()
+    finally:
+        file.write_text(text)
     for place in ("overview", "status"):
-        assert "OLD_ → berlin is not configured, and its apply runs since" in seen.places[place]
-    assert "OLD_ → berlin" in str(seen.data["messages"])
+        assert "stock.yaml:4" in seen.places[place] and "STOCK_ → dr2 is not configured" in seen.places[place], place
+    assert "stock.yaml:4" in str(seen.data["broken"]) and "STOCK_ → dr2" in str(seen.data["messages"])
+    assert (seen.slave["level"], seen.slave["applying"]) == ("fine", True)
+    assert "stock.yaml" not in seen.places["page"]
+    assert not told().data["broken"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["removed", "renamed"])
+def test_an_apply_whose_file_was_removed_or_renamed_is_shown(
+    how: str, olga: AirflowApi, told: Callable[[], Told]
+) -> None:
+    """Accident 9: it stands there by its old name, and nobody is led to start another one for the same slave."""
+    start(olga, "cdc_apply", "running", conf={"prefix": "STOCK_", "slave": "dr2"}, apply="deferred")
+    file = Path(os.environ["SLUICE_REPLICATIONS"]) / "stock.yaml"
+    text = file.read_text()
+    if how == "removed":
+        file.unlink()
+    else:
+        file.write_text(text.replace("STOCK_", "NEW_"))
+    try:
+        seen = told()
+    finally:
+        file.write_text(text)
+    for place in ("overview", "status"):
+        assert "STOCK_ → dr2 is not configured, and its apply runs since" in seen.places[place], place
+        assert "Start nothing for the same database before." in seen.places[place], place
+        assert "Start one." not in seen.places[place], place
+    assert "STOCK_ → dr2" in str(seen.data["messages"])
+
+
+@pytest.mark.long
+def test_without_airflows_metadata_no_advice_needs_it(
+    olga: AirflowApi, monitor: Monitor, told: Callable[[], Told]
+) -> None:
+    """Accident 17: the metadata database does not answer, and the driver was killed."""
+    from airflow.utils.session import create_session
+    from sqlalchemy import text
+
+    start(olga, "failover", "running", check="success", verify="running")
+    assert told().saying("The master takes writes") >= set(PLACES)
+    with redis_store.connect(monitor.redis_url) as client:
+        client.delete(Lease(client, SHOP, "berlin", 1.0).key)
+    with create_session() as session:
+        session.execute(text("ALTER TABLE dag_run RENAME TO lost"))
+    try:
+        seen = told()
+    finally:
+        with create_session() as session:
+            session.execute(text("ALTER TABLE lost RENAME TO dag_run"))
+    for place in PLACES:
+        assert "its metadata cannot be read" in seen.places[place], place
+        assert "start it" not in seen.places[place], place
+        assert "The master takes writes" in seen.places[place], place
+    assert seen.slave["state"] == "NORMAL"
+    assert not told().saying("its metadata cannot be read")
 
 
 def test_an_answer_that_is_no_longer_asked_for_is_refused(olga: AirflowApi, monitor: Monitor) -> None:
