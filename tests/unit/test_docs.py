@@ -34,6 +34,7 @@ NO_CONCEPT = (
     "security.md",
     "connections.md",
     "redo-requirements.md",
+    "requirements.md",
     "errors.md",
 )
 LONGEST = 250
