@@ -364,6 +364,46 @@ def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def test_redo_of_two_threads_from_the_first_log_to_a_lost_one(
+    capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal sequences of two threads, a gap, a killed program that sends again, another machine, a loss."""
+    made = capture()
+    wanted = two_threads(made, 1, 100, 4)
+
+    def log(thread: int, sequence: int, scn: int, first_scn: int, end: int) -> None:
+        rows = transaction(scn, f"{thread}.{scn}.1", [insert(0, scn)])
+        made.log(thread, sequence, [*rows, checkpoint(end)], first_scn=first_scn)
+
+    with looking(made, monkeypatch):
+        until(lambda: made.keys() == wanted)
+        log(1, 3, 300, 210, 310)
+        log(2, 2, 201, 104, 310)
+        until(lambda: "log 2 of thread 1" in (made.thread(1) or pytest.fail("no status")).logs)
+        until(lambda: (made.thread(2) or pytest.fail("no status")).scn == 310)
+        assert made.keys() == wanted, "what is behind a gap, and what other threads committed later, waits"
+        former = made.programs()[0]
+        os.kill(former, signal.SIGKILL)
+        log(1, 2, 200, 104, 210)
+        wanted += ["200", "201", "300"]
+        until(lambda: made.keys() == wanted)
+        until(lambda: len(made.programs()) == 2)
+        assert former not in made.programs()
+        until(lambda: all(checkpoints.position_file("TEST") in made.state.stored(str(one)) for one in (ONE, TWO)))
+    assert made.programs() == []
+
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure("other")))
+    with supervised(made, watch_seconds=0.1):
+        log(1, 4, 400, 310, 420)
+        log(2, 3, 401, 310, 420)
+        wanted += ["400", "401"]
+        until(lambda: made.keys() == wanted)
+        log(1, 5, 500, 420, 520)
+        (made.location / "threads" / str(TWO) / "lost").write_text("log 4 has no backup")
+        until(lambda: any(b"log 4 has no backup" in file.read_bytes() for file in made.location.glob("stream/*.jsonl")))
+    assert made.keys() == wanted, "nothing follows a loss"
+
+
 @pytest.mark.long
 def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_master(
     capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
