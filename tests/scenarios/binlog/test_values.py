@@ -1,5 +1,6 @@
 """Values of every type come from the log as the server shows them, whatever the type."""
 
+import random
 import re
 import subprocess
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from sluice.database.rows import RowFormat
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog
-from sluice.vendors.mysql.binlog import columns
+from sluice.vendors.mysql.binlog import columns, table_map
 from sluice.vendors.mysql.binlog.charsets import UNICODE
 from sluice.vendors.mysql.binlog.log import BinaryLog
 from sluice.vendors.mysql.column_types import ColumnTexts
@@ -147,6 +148,39 @@ def test_log_and_catalogue_describe_a_table_alike(master: Master, monkeypatch: p
     of_log = {column.name: column for column in part.table.columns}
     expected = {column.name: replace(column, generated="") for column in of_catalogue.columns}
     assert {name for name in expected if of_log[name] != expected[name]} == {"uu", "i4", "i6"}
+
+
+def test_each_column_has_its_own_collation_whatever_lies_between(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = [type_ for type_, _ in COLUMNS.values()]
+    types += [f"varchar(9) character set {name}" for name in ("latin1", "latin2", "utf8mb3", "cp1251")]
+    types += ["geometry", "point not null", "polygon", "enum('a') character set latin2", "set('b') collate utf8mb4_bin"]
+    parsed: list[table_map.TableMap] = []
+    parse = table_map.parse
+
+    def noted(data: bytes) -> table_map.TableMap:
+        parsed.append(parse(data))
+        return parsed[-1]
+
+    monkeypatch.setattr(table_map, "parse", noted)
+    chance = random.Random(1)
+    for number in range(15):
+        chosen = chance.sample(types, 12)
+        names = [f"c{place}" for place in range(len(chosen))]
+        columns = ", ".join(map(" ".join, zip(names, chosen, strict=True)))
+        master.run("SET sql_mode = ''", f"CREATE OR REPLACE TABLE m{number} ({columns})")
+        read(master, f"INSERT IGNORE INTO m{number} () VALUES ()")
+        expected = master.rows(
+            "SELECT column_name, id FROM information_schema.columns JOIN information_schema.collations USING "
+            "(collation_name) WHERE table_schema = database() AND table_name = %s ORDER BY ordinal_position",
+            f"m{number}",
+        )  # fmt: skip
+        of_log = {column.name: column.collation for column in parsed[-1].columns}
+        uncertain = {name for name, type_ in zip(names, chosen, strict=True) if "compressed" in type_}
+        assert [(name, of_log[name]) for name, _ in expected if name not in uncertain] == [
+            entry for entry in expected if entry[0] not in uncertain
+        ]
 
 
 @pytest.mark.parametrize("value", ["0.1", "-3.4028234e38", "16777216", "1.17549e-38", "0.333333343", "1e-45"])

@@ -12,7 +12,8 @@ TIMESTAMP, TIME, DATETIME = 7, 11, 12
 BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
 DECIMAL, ENUM, SET, BLOB, STRING, GEOMETRY = 246, 247, 248, 252, 254, 255
 NUMERIC = frozenset({TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR, DECIMAL})
-TEXTS = frozenset({VARCHAR, BLOB, STRING, BLOB_COMPRESSED, VARCHAR_COMPRESSED})
+WITH_COLLATION = frozenset({VARCHAR, BLOB, STRING, BLOB_COMPRESSED, VARCHAR_COMPRESSED, GEOMETRY})
+"""Types whose columns have a collation in the log; a spatial one has that of bytes."""
 _META = {
     **dict.fromkeys((FLOAT, DOUBLE, BLOB, GEOMETRY, TIMESTAMP2, DATETIME2, TIME2, BLOB_COMPRESSED), 1),
     **dict.fromkeys((VARCHAR, BIT, DECIMAL, STRING, ENUM, SET, VARCHAR_COMPRESSED), 2),
@@ -97,7 +98,7 @@ def parse(data: bytes) -> TableMap:
     if _NAMES not in more and count:
         raise MetadataMissing
     numeric = [number for number, (kind, _) in enumerate(real) if kind in NUMERIC]
-    texts = [number for number, (kind, _) in enumerate(real) if kind in TEXTS]
+    texts = [number for number, (kind, _) in enumerate(real) if kind in WITH_COLLATION]
     labelled = [number for number, (kind, _) in enumerate(real) if kind in (ENUM, SET)]
     signs = more.get(_SIGNS, b"")
     unsigned = {number for place, number in enumerate(numeric) if signs and signs[place >> 3] & 0x80 >> (place & 7)}
