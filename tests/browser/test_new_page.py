@@ -69,7 +69,7 @@ def test_a_replication_is_made_by_choosing(
     for _ in range(3):  # what is shown can be copied and run
         page.get_by_role("button", name="Test").first.click()
         expect(main).to_contain_text("Both ends")
-        for item in page.locator(".lacks li").all():
+        for item in page.locator(".issues li").all():
             side = item.inner_text().partition(":")[0]
             with connect(ends[side], application="test", autocommit=True) as administrator:
                 administrator.execute(item.locator("pre").inner_text().encode())

@@ -222,7 +222,7 @@ def test_a_redis_that_is_full_or_refuses_is_named_in_place_of_advice(
                 lambda: client.execute_command("ACL", "SETUSER", "default", "+pexpire"),
             ),
         }
-        for text, (break_it, mend) in accidents.items():
+        for text, (break_it, fix) in accidents.items():
             break_it()
             told = seen(server, lambda one, text=text: bool(one.saying(text)))  # type: ignore[misc]
             assert told.saying(text) >= {"overview", "status"} and told.slave["state"] == "NORMAL"
@@ -230,6 +230,6 @@ def test_a_redis_that_is_full_or_refuses_is_named_in_place_of_advice(
                 other.delete(lease.key(pair.pair.prefix, "dr1"))
             told = Told(server, "DEMO_", "dr1")
             assert not any(map(told.saying, ADVICE)), told.places
-            mend()
+            fix()
             told = seen(server, lambda one, text=text: not one.saying(text) and one.slave["applying"])  # type: ignore[misc]
             seen(server, lambda one: one.slave["level"] == "fine")

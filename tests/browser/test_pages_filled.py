@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from sluice.airflow.pages import databases
 from sluice.airflow.pages.databases import MasterData, MasterTable, SlaveData
 from sluice.coordination import redis_store
-from sluice.coordination.records import Lacks
+from sluice.coordination.records import Issues
 from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
 from sluice.model.checkpoint import Checkpoint
@@ -77,7 +77,7 @@ def filled(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
     ]
     with redis_store.connect(monitor.redis_url) as client:
         RedoState(client, SHOP).write(RedoStatus("a_host_" * 12, 3, time.time(), tuple(threads), "no redo <logs>"))
-        Lacks(client, SHOP).write([(str(LONGEST), "its trigger is <gone>")], datetime.now(UTC).isoformat())
+        Issues(client, SHOP).write([(str(LONGEST), "its trigger is <gone>")], datetime.now(UTC).isoformat())
     monitor.say(SHOP, "berlin", state="TRANSITION", set_aside=[str(LONGEST)], not_ready={str(LONGEST): WHY})
     return monitor
 

@@ -16,7 +16,7 @@ from sluice.airflow.pages import known
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease
-from sluice.coordination.records import Lacks, Status
+from sluice.coordination.records import Issues, Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.database.conflicts import Drift
 from sluice.model.names import Prefix, TableName
@@ -294,8 +294,8 @@ def test_without_redis_the_page_says_so_and_what_was_known_before(
 def test_lacks_of_slave_and_master_are_shown_with_the_remedy(client: TestClient, anna: Head) -> None:
     store, prefix = redis_store.connect(), Prefix("DEMO_")
     Status(store, prefix, "dr1").write({"state": "NORMAL", "differing": ["public.<p> differs: load it."]})
-    Lacks(store, prefix, "dr1").write([("index i on public.t: the master has it", 'CREATE INDEX "<i>" ON t (a)')], "")
-    Lacks(store, prefix).write([("public.new: it is not captured", "")], "")
+    Issues(store, prefix, "dr1").write([("index i on public.t: the master has it", 'CREATE INDEX "<i>" ON t (a)')], "")
+    Issues(store, prefix).write([("public.new: it is not captured", "")], "")
     text = words(client.get("/sluice/", headers=anna).text)
     assert "public.<p> differs: load it." in text
     assert 'run there: CREATE INDEX "<i>" ON t (a);' in text

@@ -90,7 +90,7 @@ def test_an_account_that_is_refused_is_one_lack_among_the_others(
     for task in (check, check_lightly):
         with pytest.raises(NotReady) as caught:
             task.body(work())
-        refused, wrong = caught.value.lacks
+        refused, wrong = caught.value.issues
         assert refused.statement == f'GRANT CONNECT ON DATABASE "{master.database}" TO "{master.user}"'
         assert (refused.side, wrong.side) == ("master", "slave dr1")
         assert "password authentication failed" in wrong.why and "shop_dr1" in str(wrong)
@@ -124,7 +124,7 @@ def test_a_slave_is_not_loaded_while_an_apply_of_its_former_name_writes_to_it(pl
                     NotReady, match=f"the end of the apply of {prefix} → {name}.*mark the run"
                 ) as caught:
                     check.body(work())
-                assert [lack.side for lack in caught.value.lacks] == ["slave dr1"]
+                assert [issue.side for issue in caught.value.issues] == ["slave dr1"]
                 check.body(work(slave="dr2"))
                 held.release()
             check.body(work())

@@ -14,7 +14,7 @@ from devstack.account import new_folder
 from devstack.postgres import PostgresServer, binary
 from sluice import config
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import errors
+from sluice.model.issue import errors
 from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect
 

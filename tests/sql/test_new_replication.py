@@ -44,8 +44,8 @@ def test_tables_are_listed_with_sizes_and_what_check_says_of_each(ends: dict[str
     assert [(side.name, side.trouble) for side in found.sides] == [("master", ""), ("dr1", ""), ("dr2", "")]
     tables = {str(one.table): one for one in found.tables}
     assert tables["public.orders"].rows == 1000 and tables["public.orders"].bytes > 8000
-    assert any("SELECT, TRIGGER on" in lack.what for lack in tables["public.orders"].lacks)
-    assert [lack.what for lack in tables[f'{ODD}."Select"'].lacks] == [f'TRIGGER on {ODD}."Select"']
+    assert any("SELECT, TRIGGER on" in issue.what for issue in tables["public.orders"].issues)
+    assert [issue.what for issue in tables[f'{ODD}."Select"'].issues] == [f'TRIGGER on {ODD}."Select"']
     assert set(found.schemas) == {"public.*", f"{ODD}.*"}
 
 
@@ -64,10 +64,10 @@ def test_the_file_is_written_for_the_chosen_tables_once_nothing_is_lacking(ends:
     with pytest.raises(Terminal, match="lacking"):
         proven(wish)
     for _ in range(3):  # what is shown can be copied and run
-        for lack in examined(CHOSEN).lacks:
-            side = {"master": "m", "slave dr1": "s", "slave dr2": "t"}[lack.side]
+        for issue in examined(CHOSEN).issues:
+            side = {"master": "m", "slave dr1": "s", "slave dr2": "t"}[issue.side]
             with connect(ends[side], application="test", autocommit=True) as administrator:
-                administrator.execute((lack.statement or "").encode())
+                administrator.execute((issue.statement or "").encode())
     put(*proven(wish))
     made = config.load("SHOP_")
     assert made.master.conn_id == "m" and [one.conn_id for one in made.slaves.values()] == ["s", "t"]

@@ -18,7 +18,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.own_tables import ThrottleStore
 from sluice.control.rejects import RejectStore
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import errors
+from sluice.model.issue import errors
 from sluice.model.names import Prefix
 from sluice.preflight import checks
 from sluice.vendors.postgres import own_schema
@@ -131,7 +131,7 @@ def test_tables_that_an_attacker_made_first_are_not_adopted(ground: Ground) -> N
     for part in (f"{PLACE}.demo_info", f"{PLACE}.demo_items", ATTACKER, "drop them"):
         assert part in str(error)
     # To own them would not make them harmless.
-    assert [lack.statement for lack in error.lacks] == [None]
+    assert [issue.statement for issue in error.issues] == [None]
     assert ground.own_objects() == [] and ground.ran_as() == []
 
 
@@ -263,11 +263,11 @@ def test_a_schema_in_which_others_may_create_is_refused_and_the_statement_closes
         with pytest.raises(SchemaUnsafe):
             ground.configure()
         assert ground.own_objects() == []
-        (lack,) = error.lacks
-        assert lack.statement
-        ground.admin.execute(lack.statement.encode())
+        (issue,) = error.issues
+        assert issue.statement
+        ground.admin.execute(issue.statement.encode())
         with connect(ground.info, application="test") as connection:
-            assert own_schema.lacks(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == [], opening
+            assert own_schema.issues(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == [], opening
     assert ground.install().changed
     ground.configure()
 
@@ -285,17 +285,17 @@ def test_roles_with_all_rights_of_the_account_are_no_lack(ground: Ground, postgr
 def test_a_schema_with_objects_of_others_gets_a_remedy_without_a_statement(ground: Ground) -> None:
     ground.attack(f"CREATE TABLE {PLACE}.of_the_application (id int)")
     ground.admin.execute(f"GRANT CREATE ON SCHEMA {PLACE} TO PUBLIC".encode())
-    (lack,) = ground.refused().lacks
-    assert lack.statement is None
-    assert f"REVOKE CREATE ON SCHEMA {PLACE} FROM PUBLIC" in lack.remedy and "schema:" in lack.remedy
+    (issue,) = ground.refused().issues
+    assert issue.statement is None
+    assert f"REVOKE CREATE ON SCHEMA {PLACE} FROM PUBLIC" in issue.remedy and "schema:" in issue.remedy
 
 
 def test_the_schema_is_made_where_the_account_may_and_asked_for_where_not(ground: Ground) -> None:
     ground.admin.execute(f"DROP SCHEMA {PLACE}".encode())
     ground.admin.execute("ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO PUBLIC")
     if ground.info.user != "postgres":
-        (lack,) = ground.refused().lacks
-        assert lack.statement == f"CREATE SCHEMA {PLACE} AUTHORIZATION {ground.account}"
+        (issue,) = ground.refused().issues
+        assert issue.statement == f"CREATE SCHEMA {PLACE} AUTHORIZATION {ground.account}"
         ground.admin.execute(f"GRANT CREATE ON DATABASE {quoted(ground.info.database)} TO {ground.account}".encode())
     ground.install()
     row = ground.admin.execute(
@@ -305,8 +305,8 @@ def test_the_schema_is_made_where_the_account_may_and_asked_for_where_not(ground
     ).fetchone()
     assert row == (ground.info.user, False)
     with connect(ground.info, application="test") as connection:
-        assert own_schema.lacks(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == []
-        assert own_schema.lacks(connection, OwnSchema.of_slave(PREFIX, SCHEMA, "dr1")) == []
+        assert own_schema.issues(connection, PostgresCapture(connection, PREFIX, SCHEMA).own) == []
+        assert own_schema.issues(connection, OwnSchema.of_slave(PREFIX, SCHEMA, "dr1")) == []
 
 
 OLD = """
@@ -344,8 +344,8 @@ def test_an_installation_in_the_former_default_is_not_repeated(former: tuple[Rep
     for call in refused:
         with pytest.raises(InstalledElsewhere, match=r"in the schema public; .*Nothing is lost.* write schema: public"):
             call()
-    lacks = checks.of_master(session, replication) + checks.of_slave(session, replication, slave, master=session)
-    assert [lack.side for lack in errors(lacks) if "write schema: public" in str(lack)] == ["master", "slave dr1"]
+    issues = checks.of_master(session, replication) + checks.of_slave(session, replication, slave, master=session)
+    assert [issue.side for issue in errors(issues) if "write schema: public" in str(issue)] == ["master", "slave dr1"]
     assert session.execute("SELECT to_regnamespace('sluice')").fetchone() == (None,)
     # What the message says helps: the line, and nothing else.
     assert not installing.install(session, PREFIX, "public").changed

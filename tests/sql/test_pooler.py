@@ -15,7 +15,7 @@ from devstack.postgres import PostgresServer
 from sluice.cli.bootstrap import apt_install
 from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres import lacks, privileges
+from sluice.vendors.postgres import issues, privileges
 from sluice.vendors.postgres.connection import CANONICAL, PATIENT, connect, ensure_settings, quoted, uri
 from sluice.vendors.postgres.source.reader import ArrowSession
 from tests.waiting import awaited
@@ -119,7 +119,7 @@ def test_a_session_whose_startup_options_are_dropped_gets_the_canonical_settings
             assert session.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,), name
         session.rollback()
         assert session.execute("SELECT current_setting('datestyle')").fetchone() == ("ISO, YMD",), "after a rollback"
-        assert lacks_of_pooler(address) == []
+        assert issues_of_pooler(address) == []
 
 
 @pytest.mark.long
@@ -137,11 +137,11 @@ def test_a_session_over_adbc_gets_them_too(pooled: Callable[[str, str], Connecti
 def test_a_pooler_that_shares_sessions_between_clients_is_refused(
     pooled: Callable[[str, str], ConnectionInfo],
 ) -> None:
-    (lack,) = lacks_of_pooler(pooled("transaction", "options"))
-    assert "pool_mode = session" in lack
+    (issue,) = issues_of_pooler(pooled("transaction", "options"))
+    assert "pool_mode = session" in issue
 
 
-def lacks_of_pooler(address: ConnectionInfo) -> list[str]:
+def issues_of_pooler(address: ConnectionInfo) -> list[str]:
     with connect(address, application="test") as session:
-        found = lacks.of_account(privileges.account(session), 1, allow_superuser=True)
-    return [lack.remedy for lack in found if "pooler" in lack.why]
+        found = issues.of_account(privileges.account(session), 1, allow_superuser=True)
+    return [issue.remedy for issue in found if "pooler" in issue.why]

@@ -1,4 +1,4 @@
-"""The preflight names all lacks of an account, and its statements mend them; on real servers, with hostile names."""
+"""The preflight names all issues of an account, and its statements mend them; on real servers, with hostile names."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from sluice import config, sql_files
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import Replication
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Lack, Severity, errors, script
+from sluice.model.issue import Issue, Severity, errors, script
 from sluice.preflight import checks
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog
@@ -65,17 +65,17 @@ class Ends:
     master_admin: psycopg.Connection[Any]
     slave_admin: psycopg.Connection[Any]
 
-    def lacks(self) -> list[Lack]:
-        """The lacks on both sides, as the account sees them, without notes."""
+    def issues(self) -> list[Issue]:
+        """The issues on both sides, as the account sees them, without notes."""
         with connect(self.master, application="test", autocommit=True) as master:
             found = checks.of_master(master, self.replication)
             with connect(self.slave, application="test", autocommit=True) as slave:
                 found += checks.of_slave(slave, self.replication, self.replication.slave("dr1"), master=master)
-        return [lack for lack in found if lack.severity is not Severity.NOTE]
+        return [issue for issue in found if issue.severity is not Severity.NOTE]
 
-    def mend(self, lacks: list[Lack]) -> None:
-        self.master_admin.execute(script(lack for lack in lacks if lack.side == "master").encode())
-        self.slave_admin.execute(script(lack for lack in lacks if lack.side == "slave dr1").encode())
+    def fix(self, issues: list[Issue]) -> None:
+        self.master_admin.execute(script(issue for issue in issues if issue.side == "master").encode())
+        self.slave_admin.execute(script(issue for issue in issues if issue.side == "slave dr1").encode())
 
     def install(self) -> None:
         with connect(self.master, application="test") as master:
@@ -120,30 +120,30 @@ def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_
 @pytest.fixture
 def granted(ends: Ends) -> Ends:
     """An account with exactly the necessary privileges; it owns two tables that are on the slave already."""
-    ends.mend(ends.lacks())
+    ends.fix(ends.issues())
     ends.slave_admin.execute(
         f"CREATE SCHEMA {SCHEMA}; GRANT USAGE, CREATE ON SCHEMA {SCHEMA} TO {ACCOUNT}; SET ROLE {ACCOUNT}; {TABLES}"
         f"ALTER TABLE {ORDER} DROP CONSTRAINT order_person_fkey; RESET ROLE".encode()
     )
     ends.install()
-    assert ends.lacks() == []
+    assert ends.issues() == []
     return ends
 
 
 @pytest.mark.long
 def test_the_statements_of_all_lacks_leave_none(ends: Ends) -> None:
-    found = ends.lacks()
+    found = ends.issues()
     with pytest.raises(NotReady) as caught:
         checks.require_ready("PRE_", found)
-    assert caught.value.lacks == tuple(errors(found))
-    for lack in errors(found):
-        assert f"- {lack}" in str(caught.value)
-        assert f"    {lack.statement.splitlines()[0]}" in str(caught.value) if lack.statement else lack.remedy
-    ends.mend(found)
-    assert ends.lacks() == []
-    checks.require_ready("PRE_", ends.lacks())
+    assert caught.value.issues == tuple(errors(found))
+    for issue in errors(found):
+        assert f"- {issue}" in str(caught.value)
+        assert f"    {issue.statement.splitlines()[0]}" in str(caught.value) if issue.statement else issue.remedy
+    ends.fix(found)
+    assert ends.issues() == []
+    checks.require_ready("PRE_", ends.issues())
     ends.install()
-    assert ends.lacks() == []
+    assert ends.issues() == []
 
 
 @dataclass(frozen=True)
@@ -237,12 +237,12 @@ def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(
     for case in cases_of(granted)[third::THIRDS]:
         admin = granted.master_admin if case.side == "master" else granted.slave_admin
         admin.execute(case.withdraw.encode())
-        found = granted.lacks()
-        assert [(lack.side, lack.severity) for lack in found] == [(case.side, case.severity)], f"{case}: {found}"
+        found = granted.issues()
+        assert [(issue.side, issue.severity) for issue in found] == [(case.side, case.severity)], f"{case}: {found}"
         assert found[0].what.startswith(case.what), case
         assert found[0].statement, case
-        granted.mend(found)
-        assert granted.lacks() == [], case
+        granted.fix(found)
+        assert granted.issues() == [], case
         admin.execute(case.after.encode())
 
 
@@ -257,10 +257,10 @@ def test_any_of_them_together_are_mended_by_what_the_preflight_says(
         for case in cases:
             admin = granted.master_admin if case.side == "master" else granted.slave_admin
             admin.execute(case.withdraw.encode())
-        found = granted.lacks()
-        assert {lack.side for lack in found} == {case.side for case in cases}
-        granted.mend(found)
-        assert granted.lacks() == [], cases
+        found = granted.issues()
+        assert {issue.side for issue in found} == {case.side for case in cases}
+        granted.fix(found)
+        assert granted.issues() == [], cases
 
 
 @pytest.mark.long
@@ -270,9 +270,9 @@ def test_lacks_without_a_statement_have_a_remedy(granted: Ends) -> None:
     )
     granted.slave_admin.execute(f"CREATE VIEW {EVENTS} AS SELECT 1 AS id".encode())
     granted.master_admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT 5".encode())
-    found = granted.lacks()
-    assert all(lack.statement is None and lack.remedy.endswith(".") for lack in found), found
-    assert sorted((lack.side, lack.what) for lack in found) == [
+    found = granted.issues()
+    assert all(issue.statement is None and issue.remedy.endswith(".") for issue in found), found
+    assert sorted((issue.side, issue.what) for issue in found) == [
         ("master", "10 free connections"),
         ("slave dr1", "10 free connections"),
         ("slave dr1", "a table like the master's"),
@@ -287,17 +287,17 @@ def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted
         f"CREATE SCHEMA words; CREATE EXTENSION btree_gist SCHEMA words;"
         f"CREATE INDEX ON {PERSON} USING gist (id words.gist_int4_ops)".encode()
     )
-    (lack,) = granted.lacks()
-    assert (lack.side, lack.what, lack.severity) == ("slave dr1", "the extension btree_gist", Severity.WARNING)
-    granted.mend([lack])
-    assert granted.lacks() == []
+    (issue,) = granted.issues()
+    assert (issue.side, issue.what, issue.severity) == ("slave dr1", "the extension btree_gist", Severity.WARNING)
+    granted.fix([issue])
+    assert granted.issues() == []
 
 
 @pytest.mark.long
 def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
     """Whatever the address: an initial update would empty the master's tables."""
-    found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).lacks()
-    (same,) = [lack for lack in found if lack.what == "a database of its own"]
+    found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).issues()
+    (same,) = [issue for issue in found if issue.what == "a database of its own"]
     assert (same.side, same.severity) == ("slave dr1", Severity.ERROR)
     assert str(same).endswith("Let the connection s name another database.")
 
@@ -308,21 +308,21 @@ def test_columns_with_numbers_of_large_objects_are_named_unless_the_file_accepts
     granted.master_admin.execute("CREATE DOMAIN public.lo AS oid")
     granted.master_admin.execute(f"ALTER TABLE {PERSON} ADD photo oid, ADD pages oid[], ADD n int".encode())
     granted.slave_admin.execute(f"ALTER TABLE {PERSON} ADD photo oid, ADD pages oid[], ADD n int".encode())
-    assert granted.lacks() == []
+    assert granted.issues() == []
     granted.master_admin.execute(f"ALTER TABLE {ORDER} ADD scan public.lo".encode())
     granted.slave_admin.execute(f"CREATE DOMAIN public.lo AS oid; ALTER TABLE {ORDER} ADD scan public.lo".encode())
-    (lack,) = granted.lacks()
-    assert lack.severity is Severity.ERROR
-    assert lack.why.startswith("public.order.scan hold")
+    (issue,) = granted.issues()
+    assert issue.severity is Severity.ERROR
+    assert issue.why.startswith("public.order.scan hold")
     number = granted.master_admin.execute("SELECT lo_from_bytea(0, 'x')").fetchone()[0]
     try:
-        (lack,) = granted.lacks()
+        (issue,) = granted.issues()
         columns = ["public.order.scan", f"{plain(SCHEMA)}.Per son.photo", f"{plain(SCHEMA)}.Per son.pages"]
-        assert all(column in lack.why for column in columns)
-        assert not any(name in lack.why for name in (".n,", ".id"))
+        assert all(column in issue.why for column in columns)
+        assert not any(name in issue.why for name in (".n,", ".id"))
         accepted = replace(granted.replication.slave("dr1"), lossy_columns=("public.order.scan", "*.Per son.p*"))
         granted.replication = replace(granted.replication, slaves={"dr1": accepted})
-        assert granted.lacks() == []
+        assert granted.issues() == []
     finally:
         granted.master_admin.execute("SELECT lo_unlink(%s)", [number])
 
@@ -333,18 +333,18 @@ def test_an_administrator_learns_it_for_an_account_that_cannot_connect(ends: End
     found = checks.of_master(ends.master_admin, ends.replication)
     ends.master_admin.execute("RESET ROLE; RESET search_path")
     assert f"GRANT CONNECT ON DATABASE {quoted(ends.master.database)} TO {ACCOUNT}" in [
-        lack.statement for lack in found
+        issue.statement for issue in found
     ]
-    ends.mend(found)
-    ends.mend(ends.lacks())
-    assert ends.lacks() == []
+    ends.fix(found)
+    ends.fix(ends.issues())
+    assert ends.issues() == []
 
 
 def test_a_superuser_lacks_nothing_but_being_none_on_either_side(ends: Ends) -> None:
     def found(replication: Replication) -> list[tuple[str, Severity]]:
-        lacks = checks.of_master(ends.master_admin, replication)
-        lacks += checks.of_slave(ends.slave_admin, replication, replication.slave("dr1"), master=ends.master_admin)
-        return [(lack.side, lack.severity) for lack in lacks if lack.what == "an account that is no superuser"]
+        issues = checks.of_master(ends.master_admin, replication)
+        issues += checks.of_slave(ends.slave_admin, replication, replication.slave("dr1"), master=ends.master_admin)
+        return [(issue.side, issue.severity) for issue in issues if issue.what == "an account that is no superuser"]
 
     slave = ends.replication.slave("dr1")
     assert found(ends.replication) == [("master", Severity.ERROR), ("slave dr1", Severity.ERROR)]
@@ -355,18 +355,18 @@ def test_a_superuser_lacks_nothing_but_being_none_on_either_side(ends: Ends) -> 
     )
     assert found(allowed) == [("master", Severity.NOTE), ("slave dr1", Severity.NOTE)]
     everything = checks.of_master(ends.master_admin, allowed)
-    assert [lack.what for lack in everything if "schema" not in lack.what] == ["an account that is no superuser"]
+    assert [issue.what for issue in everything if "schema" not in issue.what] == ["an account that is no superuser"]
 
 
 def test_an_account_that_may_become_a_superuser_or_run_programs_counts_as_one(ends: Ends) -> None:
     for power in ("postgres", "pg_execute_server_program"):
         ends.master_admin.execute(f"GRANT {power} TO {ACCOUNT}".encode())
-        lacks = [lack for lack in ends.lacks() if lack.what == "an account that is no superuser"]
-        assert [(lack.side, lack.severity) for lack in lacks] == [
+        issues = [issue for issue in ends.issues() if issue.what == "an account that is no superuser"]
+        assert [(issue.side, issue.severity) for issue in issues] == [
             ("master", Severity.ERROR),
             ("slave dr1", Severity.ERROR),
         ]
-        assert all(f"may become {power}" in lack.why for lack in lacks)
+        assert all(f"may become {power}" in issue.why for issue in issues)
         ends.master_admin.execute(f"REVOKE {power} FROM {ACCOUNT}".encode())
 
 
@@ -382,9 +382,9 @@ def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends
         names = {"role": ACCOUNT, "schema": RESOURCES, "tables": tables}
         ends.master_admin.execute(sql_files.render("postgres", "grants", owner=OWNER, **names))
         ends.slave_admin.execute(sql_files.render("postgres", "slave_grants", **names))
-    assert ends.lacks() == []
+    assert ends.issues() == []
     ends.install()
-    assert ends.lacks() == []
+    assert ends.issues() == []
 
 
 @pytest.mark.long
@@ -393,11 +393,11 @@ def test_functions_of_owners_that_planning_could_run_are_refused_unless_owners_a
         f"SET ROLE {OWNER}; CREATE FUNCTION {SCHEMA}.code(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'; "
         f"CREATE INDEX planned ON {PART} ({SCHEMA}.code(id)); RESET ROLE".encode()
     )
-    (lack,) = granted.lacks()
-    assert lack.severity is Severity.ERROR and lack.statement is None
-    assert EVENTS in lack.what and "code(integer)" in lack.what and "allow_owner_code: true" in lack.remedy
+    (issue,) = granted.issues()
+    assert issue.severity is Severity.ERROR and issue.statement is None
+    assert EVENTS in issue.what and "code(integer)" in issue.what and "allow_owner_code: true" in issue.remedy
     master = replace(granted.replication.master, allow_owner_code=True)
     trusting = replace(granted, replication=replace(granted.replication, master=master))
-    assert trusting.lacks() == []
+    assert trusting.issues() == []
     granted.master_admin.execute(f"ALTER FUNCTION {SCHEMA}.code(int) OWNER TO CURRENT_USER".encode())
-    assert granted.lacks() == []
+    assert granted.issues() == []

@@ -17,7 +17,7 @@ from devstack.redis import RedisServer
 from sluice.coordination.redis_store import StoreRefuses, StoreUnreachable
 from sluice.database.errors import DatabaseRefused
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.preflight import transport
 from sluice.vendors.postgres.connection import connect, uri
 from tests.authority import Authority
@@ -175,14 +175,14 @@ def test_each_command_that_redis_refuses_is_named(administered: tuple[RedisServe
     assert transport.of_redis(address) == [], "the rights that the remedy gives are enough"
     for command in ("eval", "pexpire", "set", "hgetall", "xadd", "del", "scan", "multi"):
         administrator.execute_command("ACL", "SETUSER", "sluice", f"-{command}")
-        (lack,) = transport.of_redis(address)
+        (issue,) = transport.of_redis(address)
         named = "EVAL" if command == "pexpire" else command.upper()
-        assert (lack.what, lack.severity) == (f"the command {named}", Severity.ERROR)
+        assert (issue.what, issue.severity) == (f"the command {named}", Severity.ERROR)
         administrator.execute_command("ACL", "SETUSER", "sluice", f"+{command}")
     administrator.execute_command("ACL", "SETUSER", "sluice", "resetkeys", "~other:*")
-    (lack,) = transport.of_redis(address)
-    assert lack.what.startswith("the commands SET, GET,")
-    assert "~sluice:*" in lack.remedy
+    (issue,) = transport.of_redis(address)
+    assert issue.what.startswith("the commands SET, GET,")
+    assert "~sluice:*" in issue.remedy
     assert all(administrator.pttl(name) > 0 for name in administrator.keys("sluice:check:*"))
 
 
@@ -194,13 +194,13 @@ def test_a_redis_that_may_evict_or_is_almost_full_is_warned_of(
     administrator.config_set("maxmemory", 40 * used)
     assert transport.of_redis(server.url) == []
     administrator.config_set("maxmemory-policy", "allkeys-lru")
-    (lack,) = transport.of_redis(server.url)
-    assert (lack.what, lack.severity) == ("maxmemory-policy noeviction", Severity.WARNING)
+    (issue,) = transport.of_redis(server.url)
+    assert (issue.what, issue.severity) == ("maxmemory-policy noeviction", Severity.WARNING)
     administrator.config_set("maxmemory-policy", "noeviction")
     for number in range(36):
         administrator.set(f"filling{number}", "x" * used)
-    (lack,) = transport.of_redis(server.url)
-    assert lack.what == "memory"
+    (issue,) = transport.of_redis(server.url)
+    assert issue.what == "memory"
     administrator.config_set("maxmemory", used)
     with pytest.raises(StoreUnreachable, match="Redis is full"):
         transport.of_redis(server.url)

@@ -23,8 +23,8 @@ def test_people_who_can_log_in_to_the_capture_host_are_named() -> None:
         account("nobody", 65534, "/usr/sbin/nologin"), account("backup", 1500, "/usr/sbin/nologin"),
     ]  # fmt: skip
     assert transport.of_capture_host(machine, 1001) == []
-    (lack,) = transport.of_capture_host([*machine, account("anna", 1002, "/bin/zsh")], 1001)
-    assert "anna" in lack.what and "oracle" not in lack.what and "capture_redo" in lack.remedy
+    (issue,) = transport.of_capture_host([*machine, account("anna", 1002, "/bin/zsh")], 1001)
+    assert "anna" in issue.what and "oracle" not in issue.what and "capture_redo" in issue.remedy
 
 
 def test_nothing_is_asked_of_a_process_of_another_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

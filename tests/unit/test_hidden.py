@@ -5,7 +5,7 @@ import pytest
 from sluice.airflow.pages import hidden
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
-from sluice.coordination.records import KnownLack
+from sluice.coordination.records import DefinitionGap
 from sluice.database.conflicts import Drift
 from sluice.model.event import Event, EventKind
 from sluice.model.mask import NO_PATTERNS, without_values
@@ -55,9 +55,9 @@ def test_all_data_of_a_slave_is_masked() -> None:
         "not_ready": lacking,
     }  # fmt: skip
     tables = {"public.t": {"outcome": "could not compare", "reason": text}}
-    lacks = [KnownLack(text, 'CREATE INDEX ON t ("a")', "x")]
+    issues = [DefinitionGap(text, 'CREATE INDEX ON t ("a")', "x")]
     pair = (Prefix("SHOP_"), "a")
-    known = KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, lacks)
+    known = KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, issues)
     shown = hidden.known(Known({}, {pair: known}))
     assert "secret" not in str(shown) and shown.slaves[pair].status["rate"] == 2.0
     assert "t_a_key" in str(shown), "the rest stays"

@@ -8,7 +8,7 @@ from sluice.airflow.pages.databases import Databases
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.lease import Lease
-from sluice.coordination.records import History, ItemsFindings, ItemsState, Lacks, LoadStarted, QueueState, Status
+from sluice.coordination.records import History, Issues, ItemsFindings, ItemsState, LoadStarted, QueueState, Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
@@ -24,8 +24,8 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     Status(client, SHOP, "a").write({"state": "NORMAL", "rate": 2.5})
     Gate(client, SHOP, "a").close(ADMIN, "anna", 'disk "1" <&>')
     VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
-    Lacks(client, SHOP, "a").write([("an index", "CREATE INDEX")], "now")
-    Lacks(client, SHOP).write([("a table", "")], "now")
+    Issues(client, SHOP, "a").write([("an index", "CREATE INDEX")], "now")
+    Issues(client, SHOP).write([("a table", "")], "now")
     ItemsState(client, SHOP).write(ItemsFindings(dropped={"a": "x"}), "now")
     QueueState(client, SHOP).measure(lambda: Backlog(7, 8192, ("a",)))
     History(client, SHOP, "a").add(Sample(1, 2.5, 3))
@@ -40,7 +40,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     assert slave.status == Status(client, SHOP, "a").read()
     assert slave.closures == Gate(client, SHOP, "a").closures()
     assert slave.tables == VerificationLog(client, SHOP, "a").read()
-    assert slave.lacks == Lacks(client, SHOP, "a").read() and master.lacks == Lacks(client, SHOP).read()
+    assert slave.issues == Issues(client, SHOP, "a").read() and master.issues == Issues(client, SHOP).read()
     assert slave.started == LoadStarted(client, SHOP, "a").read() is not None
     assert list(slave.samples) == [Sample(1, 2.5, 3)] and slave.holder is not None
     assert master.items == ItemsState(client, SHOP).read() and master.queue == QueueState(client, SHOP).read()

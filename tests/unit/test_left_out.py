@@ -61,9 +61,9 @@ def test_lacking_transactions_are_reported_until_rows_are_read_after_them(tmp_pa
 def test_a_program_goes_on_from_the_first_log_where_it_does_not_know_when_a_transaction_began() -> None:
     """It then writes the sequence 0, and would begin with the first log in the folder."""
     unknown = {"scn": 9, "seq": 7, "min-tran": {"seq": 0, "offset": 0, "xid": "0x0009.003.0000568e"}}
-    mended = checkpoints.with_beginning(unknown, 5)
-    assert mended["min-tran"] == {"seq": 5, "offset": 0, "xid": "0x0009.003.0000568e"}
-    assert checkpoints.oldest_sequence({"T-chkpt-9.json": mended}) == 5, "no log behind that is deleted"
+    fixed = checkpoints.with_beginning(unknown, 5)
+    assert fixed["min-tran"] == {"seq": 5, "offset": 0, "xid": "0x0009.003.0000568e"}
+    assert checkpoints.oldest_sequence({"T-chkpt-9.json": fixed}) == 5, "no log behind that is deleted"
     assert checkpoints.with_beginning(unknown, 0) is unknown
     for known in ({"scn": 9, "seq": 7}, {"scn": 9, "seq": 7, "min-tran": {"seq": 6, "offset": 512}}):
         assert checkpoints.with_beginning(known, 5) is known

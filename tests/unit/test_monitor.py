@@ -22,7 +22,7 @@ from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lease import Holder
-from sluice.coordination.records import KnownLack, MeasuredQueue
+from sluice.coordination.records import DefinitionGap, MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.conflict_rule import ConflictRule
@@ -191,12 +191,12 @@ def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
 
 
 def test_lacks_of_the_slave_are_shown_with_the_remedy() -> None:
-    lack = KnownLack("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
+    issue = DefinitionGap("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
     status = said(
         not_ready={'public."<b>"': "absent"}, set_aside=["public.a"], differing=["public.p differs"],
         configuration="DEMO.yaml:3: x: is not known",
     )  # fmt: skip
-    one = shown(status, lacks=[lack])
+    one = shown(status, issues=[issue])
     everything = "\n".join(text for text, _ in texts(one))
     for part in (
         "1 table not loaded, changes left out. Start the DAG initial_update with prefix DEMO_, slave dr1",
@@ -237,14 +237,16 @@ def test_a_master_whose_redo_is_not_read_is_shown_so(heard: float | None, told: 
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     queue = MeasuredQueue("2026-11-22T12:00:00+00:00", 200_000_000, 10**9)
-    found = master_messages(replication(), KnownMaster(lacks=[KnownLack("public.t: lost", "", "")], queue=queue), NOW)
+    found = master_messages(
+        replication(), KnownMaster(issues=[DefinitionGap("public.t: lost", "", "")], queue=queue), NOW
+    )
     assert [message.level for message in found] == [Level.CRITICAL, Level.CRITICAL]
     assert found[0] == Message(
         "public.t: lost. Start the DAG reconcile_tables with prefix DEMO_.", Level.CRITICAL, "reconcile"
     )
     assert "200,000,000 changes wait in ITEMS, 1,000 MB." in found[1].text
-    many = [KnownLack(f"public.t{number}: lost", "", "") for number in range(8)]
-    (one,) = master_messages(replication(), KnownMaster(lacks=many), NOW)
+    many = [DefinitionGap(f"public.t{number}: lost", "", "") for number in range(8)]
+    (one,) = master_messages(replication(), KnownMaster(issues=many), NOW)
     assert one.text.startswith("public.t0: lost, ") and "public.t4: lost and 3 tables more. Start the DAG" in one.text
 
 
@@ -307,7 +309,7 @@ def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visito
 
 def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
     found, slaves = some()
-    lost = KnownMaster(lacks=[KnownLack("public.t: it is not captured", "", "")])
+    lost = KnownMaster(issues=[DefinitionGap("public.t: it is not captured", "", "")])
     slaves = replace(slaves, masters={Prefix("B_"): lost})
     for choice in (Choice(), Choice(sort="lag"), Choice(level="attention")):
         assert [group.prefix for group in overview(Gathered(found, slaves, NOW), choice, NOW).masters] == ["B_"]

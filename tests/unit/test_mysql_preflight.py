@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.vendors.mysql.accounts import Server, of_server
 
 WELL = Server(
@@ -35,11 +35,11 @@ def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
     ],
 )
 def test_later_failures_are_named_with_the_remedy(server: Server, what: str, mends: str | None) -> None:
-    [lack] = of_server(server)
-    assert what in lack.what and lack.statement == mends and lack.severity is Severity.ERROR
-    assert lack.statement or lack.remedy
+    [issue] = of_server(server)
+    assert what in issue.what and issue.statement == mends and issue.severity is Severity.ERROR
+    assert issue.statement or issue.remedy
 
 
 def test_a_server_that_is_read_only_is_reported_and_stops_nothing() -> None:
-    [lack] = of_server(replace(WELL, read_only=True))
-    assert lack.severity is Severity.WARNING
+    [issue] = of_server(replace(WELL, read_only=True))
+    assert issue.severity is Severity.WARNING

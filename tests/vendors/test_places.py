@@ -102,7 +102,7 @@ def test_a_load_finds_and_makes_it_there(elsewhere: Contender) -> None:
     history.insert("5", "five")
     elsewhere.merge(history)
     load = elsewhere.vendor.load_target
-    assert load.not_tables(session, [TABLE]) == {} and load.lacking_privileges(session, [TABLE]) == {}
+    assert load.not_tables(session, [TABLE]) == {} and load.missing_privileges(session, [TABLE]) == {}
     load.empty(session, [shapes[TABLE]])
     assert elsewhere.rows() == []
     with session.transaction():

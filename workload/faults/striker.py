@@ -47,23 +47,23 @@ class Striker:
         self._recoveries: dict[str, Recovery] = {}
 
     @property
-    def mended(self) -> bool:
+    def fixed(self) -> bool:
         """Whether nothing has to be mended any more."""
         return not self._mends
 
     def hit(self, attempt: Callable[[], T | None], seconds: float, over: Callable[[], bool] = never) -> T | None:
         """The answer of the first attempt that hits; None if none did for so long, or if it is `over`."""
         end = time.monotonic() + seconds
-        while (mend := attempt()) is None:
+        while (fix := attempt()) is None:
             if over() or time.monotonic() >= end:
                 return None
             self.wait(TRY_SECONDS)
         self.hits += 1
-        return mend
+        return fix
 
-    def later(self, seconds: float, mend: Mend) -> None:
+    def later(self, seconds: float, fix: Mend) -> None:
         """Mends after so many seconds."""
-        heapq.heappush(self._mends, (time.monotonic() + seconds, next(self._order), mend))
+        heapq.heappush(self._mends, (time.monotonic() + seconds, next(self._order), fix))
 
     def watch(
         self, name: str, is_back: Callable[[], bool], seconds: float, ended: Callable[[float, bool], None]

@@ -1,5 +1,5 @@
 -- Whether the redo log has all changes, also those of operations with NOLOGGING.
--- Called by: sluice.vendors.oracle.source.lacks_master.
+-- Called by: sluice.vendors.oracle.source.preflight_master.
 -- Binds: none.
 -- Result: FORCE_LOGGING: YES, or another text.
 -- Privileges: SELECT on SYS.V_$DATABASE.

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from sluice.airflow import notify
 from sluice.airflow.runs import is_updated
 from sluice.airflow.task_context import TaskContext
-from sluice.coordination.records import Lacks
+from sluice.coordination.records import Issues
 from sluice.database.registry import master_of
 from sluice.errors import SluiceError
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.model.names import TableName
 from sluice.model.table_state import how_to_capture
 from sluice.pair import Pair
@@ -46,12 +46,12 @@ def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
             continue
         if gaps is None:
             continue
-        for lack in gaps:
-            log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", task, lack)
-        grave = [lack for lack in gaps if lack.severity is not Severity.NOTE]
+        for issue in gaps:
+            log.log(logging.INFO if issue.severity is Severity.NOTE else logging.WARNING, "%s: %s", task, issue)
+        grave = [issue for issue in gaps if issue.severity is not Severity.NOTE]
         number += len(grave)
-        facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
-        Lacks(task.redis, task.prefix, name).write(facts, now)
+        facts = [(f"{issue.what}: {issue.why}", issue.statement or "") for issue in grave]
+        Issues(task.redis, task.prefix, name).write(facts, now)
     return number
 
 
@@ -75,5 +75,5 @@ def _compare_captured(
     faults = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
     for what, _ in faults:
         log.warning("%s: %s. %s", task, what, how_to_capture(task.prefix))
-    Lacks(task.redis, task.prefix).write(faults, now)
+    Issues(task.redis, task.prefix).write(faults, now)
     return len(faults)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.templates import environment
 from sluice.coordination.gate import ERROR, Closure
-from sluice.coordination.records import ItemsFindings, KnownLack
+from sluice.coordination.records import DefinitionGap, ItemsFindings
 from sluice.coordination.verification_log import LastComparison
 from sluice.counted import counted
 from sluice.model.checkpoint import Checkpoint
@@ -152,15 +152,15 @@ def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
     ]
 
 
-def of_definitions(pair: str, lacks: Sequence[KnownLack]) -> list[Notice]:
+def of_definitions(pair: str, issues: Sequence[DefinitionGap]) -> list[Notice]:
     """Indexes and constraints that only the master or only the slave has; a new occasion when they change."""
-    if not lacks:
+    if not issues:
         return []
     return [
         Notice(
-            f"{pair}: definitions: {_occasion(lacks)}",
-            f"{pair}: {counted(len(lacks), 'definition')} not as on its master",
-            "\n".join(_listed([one.on_slave for one in lacks], "definition")),
+            f"{pair}: definitions: {_occasion(issues)}",
+            f"{pair}: {counted(len(issues), 'definition')} not as on its master",
+            "\n".join(_listed([one.on_slave for one in issues], "definition")),
         )
     ]
 
@@ -183,15 +183,17 @@ def of_items(prefix: Prefix, items: ItemsFindings) -> list[Notice]:
     ]
 
 
-def of_capture(prefix: Prefix, lacks: Sequence[KnownLack]) -> list[Notice]:
+def of_capture(prefix: Prefix, issues: Sequence[DefinitionGap]) -> list[Notice]:
     """Tables of the master that are not captured; a new occasion when they change."""
-    if not lacks:
+    if not issues:
         return []
     return [
         Notice(
-            f"{prefix}: not captured: {_occasion(lacks)}",
-            f"{prefix}: {counted(len(lacks), 'table')} not captured",
-            "\n".join([*_listed([one.what for one in lacks]), f"No slave gets what changes. {how_to_capture(prefix)}"]),
+            f"{prefix}: not captured: {_occasion(issues)}",
+            f"{prefix}: {counted(len(issues), 'table')} not captured",
+            "\n".join(
+                [*_listed([one.what for one in issues]), f"No slave gets what changes. {how_to_capture(prefix)}"]
+            ),
         )
     ]
 
@@ -255,7 +257,7 @@ def _listed(lines: list[str], noun: str = "table") -> list[str]:
     return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, noun)} more"]
 
 
-def _occasion(lacks: Iterable[KnownLack]) -> str:
+def _occasion(issues: Iterable[DefinitionGap]) -> str:
     """A digest that changes when other things are lacking, or the same thing again."""
-    text = "\n".join(sorted(f"{one.since} {one.what}" for one in lacks))
+    text = "\n".join(sorted(f"{one.since} {one.what}" for one in issues))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -23,7 +23,7 @@ from sluice.configuration.options import NotifierConfig
 from sluice.control.rejects import RejectStore
 from sluice.coordination import known_pairs, lease
 from sluice.coordination.gate import Gate
-from sluice.coordination.records import ItemsState, Lacks, Notified, Status
+from sluice.coordination.records import Issues, ItemsState, Notified, Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.errors import SluiceError, Terminal, Transient
@@ -120,7 +120,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
         shown = row(task.replication, name, known.slave(task.prefix, name), now)
         silent = (now - shown.last_status).total_seconds() if shown.last_status else None
         yield from notices.of_messages(shown.pair, shown.messages, silent)
-    yield from notices.of_capture(task.prefix, Lacks(task.redis, task.prefix).read())
+    yield from notices.of_capture(task.prefix, Issues(task.redis, task.prefix).read())
     yield from notices.of_items(task.prefix, ItemsState(task.redis, task.prefix).read())
     for slave in task.replication.slaves.values():
         pair = f"{task.prefix} → {slave.name}"
@@ -134,7 +134,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
         started = known.slave(task.prefix, slave.name).started
         yield from notices.of_state(pair, checkpoint)
         yield from notices.of_differing(pair, _differing(task, slave))
-        yield from notices.of_definitions(pair, Lacks(task.redis, task.prefix, slave.name).read())
+        yield from notices.of_definitions(pair, Issues(task.redis, task.prefix, slave.name).read())
         yield from notices.of_tables(pair, task.prefix, slave.name, checkpoint, started)
         yield from notices.of_gate(pair, Gate(task.redis, task.prefix, slave.name).closures())
         seen = VerificationLog(task.redis, task.prefix, slave.name).read()

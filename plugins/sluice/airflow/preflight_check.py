@@ -20,7 +20,7 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.preparation import captured_tables
 from sluice.load.selection import Selection
-from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.model.issue import MASTER, Issue, Severity, errors, slave_side
 from sluice.model.names import Prefix
 from sluice.preflight import checks, transport
 
@@ -31,7 +31,7 @@ log = logging.getLogger("sluice.airflow")
 SPARK = "Spark"
 
 
-def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
+def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
     """What executors of the endpoint lack; nothing without an endpoint."""
     endpoint = connections.endpoint()
     if not endpoint.remote:
@@ -39,7 +39,7 @@ def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
     place = str(endpoint)
     if away := applies.why_no_spark():
         return [
-            Lack(
+            Issue(
                 SPARK, "an executor that answers",
                 f"{away.rstrip('.')}; loads and comparisons wait, and applies are processes meanwhile", None,
                 Severity.WARNING, place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
@@ -49,7 +49,7 @@ def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
     found = []
     if on_spark and (short := applies.short_session(endpoint)) is not None:
         found.append(
-            Lack(
+            Issue(
                 SPARK, "sessions that it keeps for a day",
                 f"an apply ends when Airflow is away for {duration(short)}, and begins again when it is back", None,
                 Severity.WARNING, place=place,
@@ -65,12 +65,12 @@ def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
     try:
         missed = unreached(f"sluice {task}", work)
     except SluiceError as error:
-        return [Lack(SPARK, "executors that can do the work", str(error).rstrip("."), None, place=place)]
+        return [Issue(SPARK, "executors that can do the work", str(error).rstrip("."), None, place=place)]
     for one in missed:
         why = f"the executor on {one.host} does not reach it: {one.reason.rstrip('.')}"
         if one.side == ENDPOINT:
             found.append(
-                Lack(
+                Issue(
                     SPARK, "its endpoint, from executors", f"{why}; the apply works on large windows alone", None,
                     Severity.WARNING, place=one.place, remedy="Let spark_default name it as executors reach it.",
                 )
@@ -78,10 +78,10 @@ def executor_lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
         elif one.side == REDIS:
             remedy = "Let executors reach it: they apply, and ask the apply for comparisons and repairs."
             severity = Severity.ERROR if on_spark else Severity.WARNING  # without it nothing is compared
-            found.append(Lack(REDIS, "a way from executors", why, None, severity, place=one.place, remedy=remedy))
+            found.append(Issue(REDIS, "a way from executors", why, None, severity, place=one.place, remedy=remedy))
         else:
             remedy = "Let executors reach the database: they load and apply."
-            found.append(Lack(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
+            found.append(Issue(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
     return found
 
 
@@ -97,7 +97,7 @@ def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
 
     Raises `Transient` if the master cannot be reached, `SlaveAway` if the only slave cannot; one of several is skipped.
     """
-    checks.require_ready(str(task), _lacks(task, slaves, light=False))
+    checks.require_ready(str(task), _issues(task, slaves, light=False))
 
 
 def warn(task: TaskContext, slaves: Sequence[str]) -> None:
@@ -105,10 +105,10 @@ def warn(task: TaskContext, slaves: Sequence[str]) -> None:
 
     Raises `NotReady` only if an account is refused, `Transient` if a database cannot be reached.
     """
-    checks.require_ready(str(task), _lacks(task, slaves, light=True))
+    checks.require_ready(str(task), _issues(task, slaves, light=True))
 
 
-def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lack]:
+def _issues(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Issue]:
     selection = _choice(task)
     replication = task.replication
     stream = replication.master.stream
@@ -117,24 +117,24 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
-        lacks_so_far = _as(_of_redis(), light)
+        issues_so_far = _as(_of_redis(), light)
         if replication.redo is not None:
-            lacks_so_far += transport.of_capture_host(pwd.getpwall(), os.geteuid())
-        master = None if stream else _of_master(task, replication, sessions, lacks_so_far, light)
+            issues_so_far += transport.of_capture_host(pwd.getpwall(), os.geteuid())
+        master = None if stream else _of_master(task, replication, sessions, issues_so_far, light)
         if stream and not light:
-            lacks_so_far += _of_rows(task)
+            issues_so_far += _of_rows(task)
         if master is not None and not slaves and not light:
-            lacks_so_far += checks.of_transformations(master, replication)
+            issues_so_far += checks.of_transformations(master, replication)
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
-    lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
-    for name, lacks in of_slaves.items():
+    lacking = [name for name, issues in of_slaves.items() if errors(issues)]
+    for name, issues in of_slaves.items():
         # One of several slaves is left out if it cannot be loaded; the others go on.
         left_out = len(lacking) < len(slaves) and name in lacking
-        lacks_so_far += [lack.softened() for lack in lacks] if left_out else lacks
-    if not light and not errors(lacks_so_far):
+        issues_so_far += [issue.softened() for issue in issues] if left_out else issues
+    if not light and not errors(issues_so_far):
         # What this machine does not reach, executors need not be asked about.
-        lacks_so_far += executor_lacks(task, slaves)
-    return lacks_so_far
+        issues_so_far += executor_issues(task, slaves)
+    return issues_so_far
 
 
 def _loads_beside(task: TaskContext) -> bool:
@@ -142,7 +142,7 @@ def _loads_beside(task: TaskContext) -> bool:
     return task.replication.master.rows_beside_log and "transfer" in task.context["params"]
 
 
-def _of_rows(task: TaskContext) -> list[Lack]:
+def _of_rows(task: TaskContext) -> list[Issue]:
     """Checks privileges on that master, and that its rows and the stream belong together.
 
     Raises the errors of taking a position: `Transient` while transactions run that the stream lacks.
@@ -151,17 +151,17 @@ def _of_rows(task: TaskContext) -> list[Lack]:
         update = update_of(task.of_slave(name))
         place = update.master_info.place
         with update.connect_master() as master:
-            vendor, lacks = master_of(master.vendor), transport.of_database(MASTER, update.master_info)
-            lacks += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
-            if not errors(lacks):
+            vendor, issues = master_of(master.vendor), transport.of_database(MASTER, update.master_info)
+            issues += [issue.at(MASTER, place) for issue in vendor.preflight.of_master(master, task.replication)]
+            if not errors(issues):
                 tables = captured_tables(update, master)
                 vendor.queue(master, task.prefix, task.replication.master.schema).take()
                 log.info("%s: reached the master %s: %s", task, place, counted(len(tables), "table"))
-        return lacks
+        return issues
     return []
 
 
-def _of_redis() -> list[Lack]:
+def _of_redis() -> list[Issue]:
     try:
         return transport.of_redis(connections.redis_url())
     except SluiceError as error:
@@ -169,50 +169,50 @@ def _of_redis() -> list[Lack]:
 
 
 def _of_master(
-    task: TaskContext, replication: Replication, sessions: ExitStack, lacks_so_far: list[Lack], light: bool
+    task: TaskContext, replication: Replication, sessions: ExitStack, issues_so_far: list[Issue], light: bool
 ) -> Session | None:
     """A session on the master, open until `sessions` closes; None if it was refused. Adds what is lacking to
-    `lacks_so_far`."""
+    `issues_so_far`."""
     master: Session | None = None
-    with _noting_refusal(task, MASTER, replication.master, lacks_so_far):
+    with _noting_refusal(task, MASTER, replication.master, issues_so_far):
         master = sessions.enter_context(task.master())
         info = task.info(replication.master)
         place = info.place
-        lacks_so_far += transport.of_database(MASTER, info)
-        lacks = [lack.at(MASTER, place) for lack in checks.of_master(master, replication, light=light)]
-        lacks_so_far += _as(lacks, light)
+        issues_so_far += transport.of_database(MASTER, info)
+        issues = [issue.at(MASTER, place) for issue in checks.of_master(master, replication, light=light)]
+        issues_so_far += _as(issues, light)
         log.info("%s: reached the master %s", task, place)
     return master
 
 
 def _of_slave(
     task: TaskContext, replication: Replication, name: str, master: Session | None, selection: Selection, light: bool
-) -> list[Lack]:
+) -> list[Issue]:
     slave = replication.slave(name)
-    lacks_so_far: list[Lack] = []
+    issues_so_far: list[Issue] = []
     try:
-        with _noting_refusal(task, slave_side(name), slave, lacks_so_far), task.at(slave) as session:
+        with _noting_refusal(task, slave_side(name), slave, issues_so_far), task.at(slave) as session:
             info = task.info(slave)
             place = info.place
-            lacks_so_far += transport.of_database(slave_side(name), info)
+            issues_so_far += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
             if not light:
-                lacks_so_far += _of_former_names(task, session, slave)
-            lacks = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
-            lacks_so_far += _as([lack.at(slave_side(name), place) for lack in lacks], light)
+                issues_so_far += _of_former_names(task, session, slave)
+            issues = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
+            issues_so_far += _as([issue.at(slave_side(name), place) for issue in issues], light)
             log.info("%s: reached the slave %s", task, place)
     except Transient as outage:
         if len(task.slave_names) == 1:
             raise SlaveAway(name, outage) from outage
         log.warning("%s: not reached, and left out if it stays so: %s", task, outage)
-    return lacks_so_far
+    return issues_so_far
 
 
-def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) -> list[Lack]:
+def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) -> list[Issue]:
     """An apply that still writes to this slave under a name that no file has now: two would write the same rows."""
     replications, _ = forms.survey()
     configured = {(str(one.prefix), name) for one in replications for name in one.slaves}
-    lacks = []
+    issues = []
     held: list[tuple[str, str]] = []
     with suppress(SluiceError):  # what Redis lacks is told beside this
         held = lease.held(task.redis)
@@ -222,8 +222,8 @@ def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) ->
         with suppress(SluiceError):  # its tables are in another schema, or not readable: it is another slave
             if CheckpointStore(session, Prefix(prefix), slave.schema, name).read() is None:
                 continue
-            lacks.append(
-                Lack(
+            issues.append(
+                Issue(
                     slave_side(slave.name),
                     f"the end of the apply of {prefix} → {name}",
                     "it runs, writes to this database, and no file configures it: the file was removed, has mistakes, "
@@ -232,16 +232,16 @@ def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) ->
                     remedy=f"End it: mark the run of {prefix} → {name} of the DAG cdc_apply as failed in Airflow.",
                 )
             )
-    return lacks
+    return issues
 
 
-def _as(lacks: list[Lack], light: bool) -> list[Lack]:
-    return [lack.softened() for lack in lacks] if light else lacks
+def _as(issues: list[Issue], light: bool) -> list[Issue]:
+    return [issue.softened() for issue in issues] if light else issues
 
 
 @contextmanager
-def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, lacks: list[Lack]) -> Iterator[None]:
-    """Turns a refused connection into one of the lacks."""
+def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, issues: list[Issue]) -> Iterator[None]:
+    """Turns a refused connection into one of the issues."""
     try:
         yield
     except Terminal as refused:
@@ -249,9 +249,9 @@ def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig,
             info = task.info(place)
         except SluiceError:
             # The connection is missing in Airflow; the message says how to create it.
-            lacks.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
+            issues.append(Issue(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
         else:
-            lacks.append(checks.of_refusal(side, info, refused))
+            issues.append(checks.of_refusal(side, info, refused))
 
 
 def _choice(task: TaskContext) -> Selection:

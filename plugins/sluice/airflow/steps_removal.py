@@ -13,7 +13,7 @@ from sluice.counted import counted
 from sluice.database.registry import master_of, no_database, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.lack import MASTER
+from sluice.model.issue import MASTER
 from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 from sluice.paths import PROGRAM

@@ -18,7 +18,7 @@ from sluice.configuration.rule import TablePattern
 from sluice.counted import counted
 from sluice.database.registry import no_database
 from sluice.errors import SluiceError, Terminal
-from sluice.model.lack import MASTER, Severity, errors
+from sluice.model.issue import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import BINLOG, CAPTURED, FIRST, LOGGED_MASTERS
 from sluice.operate import replication_file
@@ -27,7 +27,7 @@ from sluice.preflight.checks import NotReady
 
 GIVE_PASSWORD = "then you give it a password, which is in no file: in psql the command asks for it"  # noqa: S105
 RUNS = 4
-"""How often to look for lacks: a new database may lack more."""
+"""How often to look for issues: a new database may lack more."""
 
 
 def statements_needed(names: Iterable[str]) -> Terminal:
@@ -168,12 +168,12 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
         if side.admin is not None:
             side.admin = sides.administrators_password(console, side)
             sides.examine(side)
-        if side.lacks_role and side.server not in passwords and not print_only:
+        if side.role_missing and side.server not in passwords and not print_only:
             passwords[side.server] = sides.new_password(console, side, kept=where.api is not None)
         elif side.server not in passwords and (kept := _kept(side, where)):
             passwords[side.server] = kept
         side.info = replace(side.info, password=passwords.get(side.server, ""))
-        if side.lacks_role or (print_only and side.admin is not None):
+        if side.role_missing or (print_only and side.admin is not None):
             continue
         if side.admin is not None and not uses(where, side.server):
             renewed = sides.renewed_password(console, side, kept=where.api is not None)
@@ -255,11 +255,11 @@ def _equip(
 def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> None:
     """Checks both sides as their accounts. Raises `NotReady`."""
     # Remedies in the file are possible once it exists; every DAG checks again.
-    lacks = [lack.softened() if lack.in_file else lack for lack in grants.as_accounts(replication, master, slaves)]
-    for lack in lacks:
-        if lack.severity is Severity.WARNING:
-            console.say(f"warning: {lack}")
-    if wrong := errors(lacks):
+    issues = [issue.softened() if issue.in_file else issue for issue in grants.as_accounts(replication, master, slaves)]
+    for issue in issues:
+        if issue.severity is Severity.WARNING:
+            console.say(f"warning: {issue}")
+    if wrong := errors(issues):
         raise NotReady(str(replication.prefix), wrong)
     for side in (master, *slaves):
         console.say(f"{side.name}: {side.info.place} answers, and its account has all privileges")

@@ -9,7 +9,7 @@ from sluice.cli.sides import Side, elsewhere, session
 from sluice.configuration.model import Replication
 from sluice.database.errors import Contended
 from sluice.database.session import Session
-from sluice.model.lack import MASTER, Lack, mending, slave_side
+from sluice.model.issue import MASTER, Issue, fixes, slave_side
 from sluice.preflight.checks import of_master, of_slave
 
 T = TypeVar("T")
@@ -21,14 +21,14 @@ TRIES = 5
 """Tries of a GRANT, which fails if another session changes the same object."""
 
 
-def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Lack]:
+def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Issue]:
     """What the accounts lack, checked in their own sessions. Raises `DatabaseRefused`, `DatabaseUnreachable`."""
     with ExitStack() as stack:
         source = stack.enter_context(session(master.info))
-        lacks = _of(replication, master, source, None)
+        issues = _of(replication, master, source, None)
         for side in slaves:
-            lacks += _of(replication, side, stack.enter_context(session(side.info)), source)
-    return lacks
+            issues += _of(replication, side, stack.enter_context(session(side.info)), source)
+    return issues
 
 
 def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> dict[str, list[str]]:
@@ -40,8 +40,8 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
     with session(master.admin or master.info) as source:
         encoding = master.contents.encoding(source)
         for side in (master, *slaves):
-            if side.lacks_database:
-                role = [side.accounts.create_role(side.account)] if side.lacks_role else []
+            if side.database_missing:
+                role = [side.accounts.create_role(side.account)] if side.role_missing else []
                 made = side.accounts.create_database(side.info.database, side.account, encoding)
                 with elsewhere(side) as connected:
                     needed = side.accounts.of_new_database(connected, side.account, side.info.database)
@@ -67,18 +67,18 @@ def carried_out(side: Side, statements: Sequence[str]) -> None:
 
     Raises `Contended` if others keep changing the same objects, and errors of the session.
     """
-    if side.lacks_database:
+    if side.database_missing:
         _carried_out(side, statements)  # without a second try: a created database stays
     else:
         _beside_others(lambda: _carried_out(side, statements))
-    side.lacks_database = side.lacks_role = False
+    side.database_missing = side.role_missing = False
 
 
 def _carried_out(side: Side, statements: Sequence[str]) -> None:
     # CREATE DATABASE runs outside of a transaction, and from another database.
-    with elsewhere(side) as connected, _all_or_none(connected, not side.lacks_database):
+    with elsewhere(side) as connected, _all_or_none(connected, not side.database_missing):
         accounts = side.accounts
-        made = side.lacks_role and not accounts.role_exists(connected, side.account)
+        made = side.role_missing and not accounts.role_exists(connected, side.account)
         # Another side on the same server may have created the role a moment ago.
         accounts.run(connected, [one for one in statements if made or one != accounts.create_role(side.account)])
         if made:
@@ -96,21 +96,21 @@ def _beside_others(work: Callable[[], T]) -> T:
 def _tried(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[str]:
     """The statements that a side needs. `source`: a session on the master, for a slave; None for the master itself."""
 
-    def current_lacks() -> list[Lack]:
-        lacks = _of(replication, side, connected, source)
-        side.reasons.update({lack.statement: lack.why for lack in lacks if lack.statement})
-        return lacks
+    def current_issues() -> list[Issue]:
+        issues = _of(replication, side, connected, source)
+        side.reasons.update({issue.statement: issue.why for issue in issues if issue.statement})
+        return issues
 
     if side.admin is None:
-        return mending(current_lacks(), [])
-    return side.accounts.mended(connected, side.account, not side.lacks_role, current_lacks)
+        return fixes(current_issues(), [])
+    return side.accounts.fixed(connected, side.account, not side.role_missing, current_issues)
 
 
-def _of(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[Lack]:
+def _of(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[Issue]:
     if source is None:
-        return [lack.at(MASTER, side.place) for lack in of_master(connected, replication)]
-    lacks = of_slave(connected, replication, replication.slave(side.name), master=source)
-    return [lack.at(slave_side(side.name), side.place) for lack in lacks]
+        return [issue.at(MASTER, side.place) for issue in of_master(connected, replication)]
+    issues = of_slave(connected, replication, replication.slave(side.name), master=source)
+    return [issue.at(slave_side(side.name), side.place) for issue in issues]
 
 
 @contextmanager

@@ -52,8 +52,8 @@ def _summary(tables: Sequence[TableReport]) -> str:
     rows = sum((table["after_repair"] or table)["rows_master"] for table in tables)
     sampled = ", of samples" if any(table["sampled"] for table in tables) else ""
     repaired = sum(table["repaired"] for table in tables)
-    mended = f"; {counted(repaired, 'row')} repaired" if repaired else ""
-    return f"{counted(len(tables), 'table')}, {counted(rows, 'row')} compared{sampled}: {', '.join(counts)}{mended}"
+    fixed = f"; {counted(repaired, 'row')} repaired" if repaired else ""
+    return f"{counted(len(tables), 'table')}, {counted(rows, 'row')} compared{sampled}: {', '.join(counts)}{fixed}"
 
 
 def _line(table: TableReport, prefix: str, slave: str) -> str:
@@ -367,11 +367,11 @@ def _ordered(
     """As `actions.ordered`. Raises `Incomplete`, with the option that is missing."""
     try:
         return ordered(action, args.prefix.upper(), slaves, values, args.why or "", lost)
-    except Incomplete as lack:
-        if lack.field != "why" and "set" not in args:
+    except Incomplete as issue:
+        if issue.field != "why" and "set" not in args:
             raise
-        missing = {"why": "--why REASON", "tables": "--tables …"}.get(lack.field, f"--set {lack.field}=…")
-        raise Incomplete(f"{lack} Write {missing}") from None
+        missing = {"why": "--why REASON", "tables": "--tables …"}.get(issue.field, f"--set {issue.field}=…")
+        raise Incomplete(f"{issue} Write {missing}") from None
 
 
 def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:

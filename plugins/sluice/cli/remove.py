@@ -30,7 +30,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.failover.reversal import SUFFIX
 from sluice.model.failover import Phase, passed
-from sluice.model.lack import MASTER
+from sluice.model.issue import MASTER
 from sluice.model.names import prefix_meant
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import BINLOG, VENDORS

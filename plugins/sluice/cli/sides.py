@@ -47,8 +47,8 @@ class Side:
     """The log-in of the replication's account; with its password once it is known."""
     admin: ConnectionInfo | None = None
     """The log-in of an administrator, if it was given."""
-    lacks_role: bool = False
-    lacks_database: bool = False
+    role_missing: bool = False
+    database_missing: bool = False
     reasons: dict[str, str] = field(default_factory=dict)
     """Why each planned statement is needed."""
 
@@ -202,8 +202,8 @@ def examine(side: Side) -> None:
     """Finds out as the administrator whether account and database exist. Raises errors of the session."""
     assert side.admin is not None
     with elsewhere(side) as connected:
-        side.lacks_role = not side.accounts.role_exists(connected, side.account)
-        side.lacks_database = not side.accounts.database_exists(connected, side.info.database)
+        side.role_missing = not side.accounts.role_exists(connected, side.account)
+        side.database_missing = not side.accounts.database_exists(connected, side.info.database)
 
 
 @contextmanager
@@ -229,5 +229,5 @@ def new_password(console: Console, side: Side, *, kept: bool) -> str:
     """A password for an account: generated if Airflow stores it (`kept`), else asked for."""
     if kept:
         return secrets.token_urlsafe(24)
-    new = "new " if side.lacks_role else ""
+    new = "new " if side.role_missing else ""
     return console.secret(f"A password for the {new}account {side.account} on {side.name}", "an account that is there")

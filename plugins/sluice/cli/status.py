@@ -20,7 +20,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import ERROR, Gate
-from sluice.coordination.records import ItemsFindings, ItemsState, Lacks, LoadStarted, Status
+from sluice.coordination.records import Issues, ItemsFindings, ItemsState, LoadStarted, Status
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
@@ -128,7 +128,7 @@ class Running:
     current_as_of: datetime | None = None
     closures: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
     """Definitions of the master that the slave lacks, with statements to run."""
     started: StartedLoad | None = None
     """A started load of new tables."""
@@ -416,7 +416,7 @@ def activity(state: SlaveState, running: Running | None, message: str = "", *, a
         lines.append("    no apply runs: start the DAG cdc_apply")
     if alone:
         lines += [f"    the gate is closed: {closure.removesuffix(f': {message}')}" for closure in running.closures]
-        lines += [f"    {lack}" for lack in running.lacks]
+        lines += [f"    {issue}" for issue in running.issues]
     return lines + list(running.verified)
 
 
@@ -439,7 +439,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
                 tuple(summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),
-                tuple(lack.on_slave for lack in Lacks(client, prefix, name).read()),
+                tuple(issue.on_slave for issue in Issues(client, prefix, name).read()),
                 LoadStarted(client, prefix, name).read(),
             ), []
     except SluiceError as error:

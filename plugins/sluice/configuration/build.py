@@ -16,7 +16,7 @@ from sluice.configuration.rule import TablePattern, TableRule
 from sluice.configuration.section import Options, Section, option
 from sluice.configuration.table_lines import EACH_TABLE, tables
 from sluice.configuration.values import A_FOLDER, A_PREFIX, folder, one_of, prefix, read, text, whole
-from sluice.model.lack import MASTER
+from sluice.model.issue import MASTER
 from sluice.model.names import Prefix
 from sluice.model.vendors import BINLOG, FIRST, LOGGED_MASTERS, REDO, STREAM, VENDORS
 

@@ -10,12 +10,12 @@ from sluice.coordination import gate, lease, redo_state, verification_log
 from sluice.coordination.gate import Closure, Gate
 from sluice.coordination.lease import Holder
 from sluice.coordination.records import (
+    DefinitionGap,
     Events,
     History,
+    Issues,
     ItemsFindings,
     ItemsState,
-    KnownLack,
-    Lacks,
     LastChanges,
     LoadStarted,
     MeasuredQueue,
@@ -45,8 +45,8 @@ class KnownSlave:
     closures: Sequence[Closure] = ()
     tables: Mapping[str, LastComparison] = field(default_factory=dict)
     """Each table with its last comparison."""
-    lacks: Sequence[KnownLack] = ()
-    not_captured: Sequence[KnownLack] = ()
+    issues: Sequence[DefinitionGap] = ()
+    not_captured: Sequence[DefinitionGap] = ()
     """Tables of the master that no slave has, since nothing captures them."""
     samples: Sequence[Sample] = ()
     """Samples of the last minutes, oldest first."""
@@ -75,7 +75,7 @@ class KnownMaster:
 
     items: ItemsFindings = field(default_factory=ItemsFindings)
     """Findings of the last purge."""
-    lacks: Sequence[KnownLack] = ()
+    issues: Sequence[DefinitionGap] = ()
     """Tables that are not captured."""
     queue: MeasuredQueue | None = None
     redo: RedoStatus | None = None
@@ -107,11 +107,11 @@ def read(
     texts: list[str] = []
     with classified(), client.pipeline(transaction=False) as pipe:
         for prefix, slaves in pairs.items():
-            texts += [ItemsState(client, prefix).key, Lacks(client, prefix).key, QueueState(client, prefix).key]
+            texts += [ItemsState(client, prefix).key, Issues(client, prefix).key, QueueState(client, prefix).key]
             texts.append(RedoState(client, prefix).status_key)
             for slave in slaves:
                 texts += [Status(client, prefix, slave).key, lease.key(prefix, slave)]
-                texts += [Lacks(client, prefix, slave).key, LoadStarted(client, prefix, slave).key]
+                texts += [Issues(client, prefix, slave).key, LoadStarted(client, prefix, slave).key]
                 pipe.hgetall(Gate(client, prefix, slave).key)
                 if before is None:
                     pipe.hgetall(VerificationLog(client, prefix, slave).key)
@@ -119,15 +119,15 @@ def read(
         # All texts at once: for 500 slaves a command a key would take twice the time.
         pipe.mget(texts or [""])
         *others, values = pipe.execute()
-    answers, told = iter(others), iter(values)
+    answers, texts_left = iter(others), iter(values)
     masters, known = {}, {}
     for prefix, slaves in pairs.items():
-        items, lacking, queue, redo = (next(told) for _ in range(4))
+        items, lacking, queue, redo = (next(texts_left) for _ in range(4))
         masters[prefix] = KnownMaster(
-            ItemsState.parsed(items), Lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
+            ItemsState.parsed(items), Issues.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
-            status_text, holder, lacking, load = (next(told) for _ in range(4))
+            status_text, holder, lacking, load = (next(texts_left) for _ in range(4))
             closed = next(answers)
             if before is None:
                 earlier = KnownSlave(
@@ -140,8 +140,8 @@ def read(
                 lease.parsed(holder),
                 gate.parsed(closed),
                 earlier.tables,
-                Lacks.parsed(lacking),
-                masters[prefix].lacks,
+                Issues.parsed(lacking),
+                masters[prefix].issues,
                 earlier.samples,
                 LoadStarted.parsed(load),
             )

@@ -4,9 +4,9 @@
     sluice:<prefix>:<slave>:history       History         a sample a minute; list, 26 hours
     sluice:<prefix>:<slave>:events        Events          what happened; list, 14 days
     sluice:<prefix>:<slave>:changed       LastChanges     table → time of its last change; hash
-    sluice:<prefix>:<slave>:lacks         Lacks           what the slave lacks; JSON
+    sluice:<prefix>:<slave>:lacks         Issues          what the slave lacks; JSON
     sluice:<prefix>:<slave>:load_started  LoadStarted     the load of new tables; JSON, a day
-    sluice:<prefix>::lacks                Lacks           what the master lacks; JSON
+    sluice:<prefix>::lacks                Issues          what the master lacks; JSON
     sluice:<prefix>::items                ItemsState      findings of the last purge; JSON
     sluice:<prefix>::queue                QueueState      the size of ITEMS; JSON, a day
     sluice:<prefix>::queue:turn           QueueState      whether it was measured within a minute; flag
@@ -195,7 +195,7 @@ class LastChanges:
 
 
 @dataclass(frozen=True)
-class KnownLack:
+class DefinitionGap:
     """One thing that the last comparison of definitions found lacking."""
 
     what: str
@@ -212,7 +212,7 @@ class KnownLack:
         return f"{self.what}. The slave has not followed this. Should that last, run there: {statements};"
 
 
-class Lacks(RedisJson[list[KnownLack]]):
+class Issues(RedisJson[list[DefinitionGap]]):
     """The findings of a slave, or of the master."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str | None = None):
@@ -221,13 +221,13 @@ class Lacks(RedisJson[list[KnownLack]]):
     def write(self, lacking: Iterable[tuple[str, str]], now: str) -> None:
         """Replaces all findings. `lacking`: `what` and `statement` of each. Known ones keep their `since`."""
         before = {(one.what, one.statement): one.since for one in self.read()}
-        lacks = [KnownLack(what, statement, before.get((what, statement), now)) for what, statement in lacking]
-        self.store([asdict(one) for one in lacks])
+        issues = [DefinitionGap(what, statement, before.get((what, statement), now)) for what, statement in lacking]
+        self.store([asdict(one) for one in issues])
 
     @staticmethod
-    def parsed(text: object) -> list[KnownLack]:
+    def parsed(text: object) -> list[DefinitionGap]:
         """Empty if nothing is lacking, or nothing was compared."""
-        return [KnownLack(**one) for one in json.loads(str(text))] if text else []
+        return [DefinitionGap(**one) for one in json.loads(str(text))] if text else []
 
 
 class LoadStarted(RedisJson[StartedLoad | None]):

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Lack
+from sluice.model.issue import Issue
 from sluice.model.names import Prefix
 
 
@@ -91,8 +91,8 @@ class Accounts(Protocol):
         """Statements as they were printed."""
         ...
 
-    def mended(self, connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
-        """The statements that grant everything that `current_lacks` finds missing for `role`. Changes nothing.
+    def fixed(self, connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
+        """The statements that grant everything that `current_issues` finds missing for `role`. Changes nothing.
 
         `made`: the account exists; otherwise the first statement creates it.
         """

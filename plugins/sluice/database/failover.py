@@ -7,7 +7,7 @@ from typing import Protocol
 from sluice.database.digests import Compared, Texts
 from sluice.database.session import Session
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch
-from sluice.model.lack import Lack
+from sluice.model.issue import Issue
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position, Window
 from sluice.model.schema_definitions import Definition, Difference
@@ -171,7 +171,7 @@ class FailoverSupport(Protocol):
         """How many other sessions of this account call themselves so in the database."""
         ...
 
-    def rights_lacking(self, connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
+    def missing_rights(self, connection: Session, wanted: Sequence[Difference]) -> list[Issue]:
         """The missing rights for creating some of `wanted`."""
         ...
 

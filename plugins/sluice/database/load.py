@@ -64,7 +64,7 @@ class LoadTarget(Protocol):
         object."""
         ...
 
-    def lacking_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Table → privileges that this account lacks on it, e.g. `INSERT, DELETE`."""
         ...
 
@@ -84,7 +84,7 @@ class LoadTarget(Protocol):
         """The statements that give the slave's types the values that `types` have and they lack."""
         ...
 
-    def collations_lacking(
+    def missing_collations(
         self, connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]
     ) -> list[str]:
         """The collations among `used` (qualified and quoted) that the slave lacks and cannot create.

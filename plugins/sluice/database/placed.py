@@ -240,12 +240,12 @@ class _Following(_Part[Following], Following):
 class _LoadTarget(_Part[LoadTarget], LoadTarget):
     refusals = _translated(LoadTarget.refusals)
     not_tables = _translated(LoadTarget.not_tables)
-    lacking_privileges = _translated(LoadTarget.lacking_privileges)
+    missing_privileges = _translated(LoadTarget.missing_privileges)
     foreign_keys = _translated(LoadTarget.foreign_keys)
     with_unique_values = _translated(LoadTarget.with_unique_values)
     type_differences = _translated(LoadTarget.type_differences)
     type_extensions = _translated(LoadTarget.type_extensions)
-    collations_lacking = _translated(LoadTarget.collations_lacking)
+    missing_collations = _translated(LoadTarget.missing_collations)
     create_types = _translated(LoadTarget.create_types)
     extend_types = _translated(LoadTarget.extend_types)
     create_table = _translated(LoadTarget.create_table)
@@ -312,7 +312,7 @@ class _Schemas(_Part[Schemas], Schemas):
     domain_checks = _translated(Schemas.domain_checks)
     lacking = _translated(Schemas.lacking)
     surplus = _translated(Schemas.surplus)
-    domain_checks_lacking = _translated(Schemas.domain_checks_lacking)
+    missing_domain_checks = _translated(Schemas.missing_domain_checks)
 
 
 class _RowSelection(_Part[RowSelection], RowSelection):

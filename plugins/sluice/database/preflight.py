@@ -8,7 +8,7 @@ from sluice.configuration.model import Replication, SlaveConfig
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Lack
+from sluice.model.issue import Issue
 from sluice.model.names import TableName
 
 
@@ -44,15 +44,15 @@ class Preflight(Protocol):
         *,
         part: bool = False,
         light: bool = False,
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """What a slave lacks. `wanted`: None if the master cannot be reached. `part`: only some tables are loaded."""
         ...
 
-    def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
+    def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:
         """A server, or what is in front of it, that refuses the account; `reason` is a sentence."""
         ...
 
-    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Sequences of columns of `tables` that the account may not set."""
         ...
 
@@ -60,7 +60,7 @@ class Preflight(Protocol):
 class MasterPreflight(Preflight, Protocol):
     """Checks a master, too."""
 
-    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Issue]:
         """What the master lacks."""
         ...
 
@@ -68,6 +68,6 @@ class MasterPreflight(Preflight, Protocol):
         """What the master's tables for which `covers` is true need on a slave."""
         ...
 
-    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Sequences of columns of `tables` that the account may not read."""
         ...

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.model import table_definition as definitions
-from sluice.model.lack import Lack
+from sluice.model.issue import Issue
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 from sluice.model.views import View
@@ -222,7 +222,7 @@ class Schemas(Protocol):
         indexes_of_master: Sequence[Index],
         constraints_of_master: Sequence[Constraint],
         replicated: Collection[TableName],
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """What `LoadTarget.complete_indexes` and `complete_constraints` would create, with the statements."""
         ...
 
@@ -232,14 +232,14 @@ class Schemas(Protocol):
         indexes_of_master: Sequence[Index],
         constraints_of_master: Sequence[Constraint],
         tables: Sequence[TableName],
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """Constraints of `tables` on the slave that the master does not have, under that name or another.
 
         Other indexes that only the slave has come last, as notes: its readers may need them.
         """
         ...
 
-    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+    def missing_domain_checks(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Issue]:
         """Checks that only one side has, or that the sides define differently."""
         ...
 

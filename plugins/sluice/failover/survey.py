@@ -24,7 +24,7 @@ from sluice.failover.attempt import Failover, applied
 from sluice.failover.reversal import turned
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.failover import Action, Phase, Record, Sheet
-from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.model.issue import MASTER, Issue, Severity, errors, slave_side
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.schema_definitions import TREATMENTS, Difference, differences
@@ -91,9 +91,9 @@ class Facts:
     """Names of feeds that read the master's changes."""
     sources: list[str] = field(default_factory=list)
     """Pairs that apply to this master and whose gate is open."""
-    lacking: list[Lack] = field(default_factory=list)
+    lacking: list[Issue] = field(default_factory=list)
     """What the slave's account lacks to create definitions."""
-    lacking_turned: list[Lack] = field(default_factory=list)
+    lacking_turned: list[Issue] = field(default_factory=list)
     """What the master lacks to become a slave."""
 
 
@@ -125,7 +125,7 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
             facts.left_over = left_over(failover, slave, facts.sheet)
             facts.different = compared(failover, slave, facts.sheet)
             support = master_of(failover.slave_info.vendor).failover
-            lacking = support.rights_lacking(slave, facts.different)
+            lacking = support.missing_rights(slave, facts.different)
             facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
     _read_others(failover, facts, store)
     return facts

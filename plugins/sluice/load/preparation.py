@@ -138,7 +138,7 @@ class Preparation:
                     uncreatable[definition.table] = "; ".join(unfit)
         problems += [
             f"this account may not {lacking} on {table}"
-            for table, lacking in target.lacking_privileges(self.slave, existing).items()
+            for table, lacking in target.missing_privileges(self.slave, existing).items()
         ]
         problems += self._leave_out(uncreatable)
         problems += self._foreign_keys(existing)
@@ -162,7 +162,7 @@ class Preparation:
         for table, holder in self.update.placement.taken(self.tables).items():
             place = f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
             reasons.setdefault(table, []).append(place)
-        for table, why in (*self._refusals().items(), *self._collations_lacking()):
+        for table, why in (*self._refusals().items(), *self._missing_collations()):
             reasons.setdefault(table, []).append(f"{table} cannot be made on the slave: {why}")
         to_make = [definition.table for definition in self._to_be_made()]
         of_types = self._type_differences(self.tables, to_make)
@@ -386,12 +386,12 @@ class Preparation:
         ]
         return self._of_slave.load_target.refusals(self.slave, wanted)
 
-    def _collations_lacking(self) -> list[tuple[TableName, str]]:
+    def _missing_collations(self) -> list[tuple[TableName, str]]:
         """The tables that cannot be created because the slave cannot have a collation, and why."""
         wanted = self._to_be_made()
         used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
         own = self._of_master.schemas.collations(self.master, [made.table for made in wanted])
-        lacking = self._of_slave.load_target.collations_lacking(self.slave, used, own)
+        lacking = self._of_slave.load_target.missing_collations(self.slave, used, own)
         return [
             (
                 made.table,

@@ -198,12 +198,12 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         done.left_out += [*indexes.left_out, *checks.left_out]
         target.complete_columns(slave, names)
         moved = target.advance_sequences(slave, defined.sequences(master, names))
-        lacks = [
+        issues = [
             *of_master.preflight.sequences_of_master(master, names),
             *of_slave.preflight.sequences_of_slave(slave, names),
         ]
-        for lack in lacks:
-            log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, lack)
+        for issue in issues:
+            log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, issue)
         log.info(
             "%s: indexes and constraints: %s made, %s left out; %s set",
             update, len(done.made), len(done.left_out), counted(moved, "sequence"),

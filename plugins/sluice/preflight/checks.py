@@ -28,7 +28,7 @@ from sluice.database.session import Session
 from sluice.database.translation import Translator, allows
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.model.issue import MASTER, Issue, Severity, errors, slave_side
 from sluice.model.names import TableName
 from sluice.transform.table_transform import TransformationInvalid
 from sluice.transform.transforms import Transforms
@@ -41,24 +41,24 @@ LOCK_TRIES = 5
 
 
 class NotReady(Terminal):
-    """A replication cannot begin yet; `lacks` holds all errors, in order."""
+    """A replication cannot begin yet; `issues` holds all errors, in order."""
 
-    def __init__(self, subject: str, lacks: Sequence[Lack]):
-        count = "1 thing is lacking" if len(lacks) == 1 else f"{len(lacks)} things are lacking"
-        listed = "\n".join(f"- {lack}" for lack in lacks)
+    def __init__(self, subject: str, issues: Sequence[Issue]):
+        count = "1 thing is lacking" if len(issues) == 1 else f"{len(issues)} things are lacking"
+        listed = "\n".join(f"- {issue}" for issue in issues)
         super().__init__(f"{subject}: {count}, and nothing was changed:\n{listed}\nThen start again.")
-        self.lacks = tuple(lacks)
+        self.issues = tuple(issues)
 
 
-def of_master(session: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+def of_master(session: Session, replication: Replication, *, light: bool = False) -> list[Issue]:
     """What the master lacks. Raises the errors of `session`.
 
     `light`: only what a running replication needs, in less time.
     """
-    lacks = master_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
+    issues = master_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
     if not light:
-        lacks = lacks + _lines_without_tables(session, replication)
-    return [lack.at(MASTER) for lack in lacks]
+        issues = issues + _lines_without_tables(session, replication)
+    return [issue.at(MASTER) for issue in issues]
 
 
 def of_slave(
@@ -69,7 +69,7 @@ def of_slave(
     master: Session | None = None,
     covers: Callable[[TableName], bool] | None = None,
     light: bool = False,
-) -> list[Lack]:
+) -> list[Issue]:
     """What a slave lacks for the master's tables. Raises the errors of the sessions.
 
     `master`: None if it cannot be reached; then no tables are checked. `covers`: chooses the tables if only a part is
@@ -87,24 +87,24 @@ def of_slave(
             with master.transaction():
                 vendor.sessions.limit_lock_waits(master, lock_waits.READ_SECONDS)
                 readable = partial(_readable, chosen, locked)
-                lacks = _of_slave(session, replication, slave, master, readable, part=part, light=light)
+                issues = _of_slave(session, replication, slave, master, readable, part=part, light=light)
         except LockNotAvailable:
             if tried == LOCK_TRIES:
                 raise
             tried += 1
         else:
-            return lacks + [lack.at(slave_side(slave.name)) for lack in _unread(locked)]
+            return issues + [issue.at(slave_side(slave.name)) for issue in _unread(locked)]
 
 
 def _readable(covers: Callable[[TableName], bool], locked: Collection[TableName], table: TableName) -> bool:
     return table not in locked and covers(table)
 
 
-def _unread(locked: Collection[TableName]) -> list[Lack]:
+def _unread(locked: Collection[TableName]) -> list[Issue]:
     if not locked:
         return []
     return [
-        Lack(
+        Issue(
             "",
             f"definitions of {', '.join(map(str, sorted(locked)))} that can be read on the master",
             "a session has locked it, or waits to behind another one, so that it was not checked",
@@ -124,7 +124,7 @@ def _of_slave(
     *,
     part: bool,
     light: bool,
-) -> list[Lack]:
+) -> list[Issue]:
     wanted, numbers = None, []
     if master is not None:
         of_master = master_of(replication.master.vendor).preflight
@@ -135,20 +135,20 @@ def _of_slave(
         wanted = replace(wanted, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
-    lacks = preflight.of_slave(session, replication, slave, wanted, part=part, light=light)
-    lacks += [lack.softened() for lack in numbers] if light else numbers
+    issues = preflight.of_slave(session, replication, slave, wanted, part=part, light=light)
+    issues += [issue.softened() for issue in numbers] if light else numbers
     if master is not None:
-        lacks += _transformations(master, replication, slave, covers)
+        issues += _transformations(master, replication, slave, covers)
     if master is not None and not light:
-        lacks += _same_database(master, session, replication, slave)
+        issues += _same_database(master, session, replication, slave)
         tables = _resolved(master, replication, covers)
-        lacks += _places_taken(placement, tables)
-        lacks += _losses(master, session, replication, slave, tables)
-    lacks += _conflict_exits(slave)
-    return [lack.at(slave_side(slave.name)) for lack in lacks]
+        issues += _places_taken(placement, tables)
+        issues += _losses(master, session, replication, slave, tables)
+    issues += _conflict_exits(slave)
+    return [issue.at(slave_side(slave.name)) for issue in issues]
 
 
-def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Session) -> list[Lack]:
+def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Session) -> list[Issue]:
     """Columns that would hold the numbers of large objects on the slave, where the objects are not."""
     columns: list[str] = []
     for definition in wanted.definitions:
@@ -166,7 +166,7 @@ def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Se
     if not columns:
         return []
     return [
-        Lack(
+        Issue(
             "",
             "contents of large objects",
             f"{', '.join(columns)} hold numbers of large objects, whose contents are not replicated",
@@ -178,23 +178,23 @@ def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Se
     ]
 
 
-def of_transformations(master: Session, replication: Replication) -> list[Lack]:
+def of_transformations(master: Session, replication: Replication) -> list[Issue]:
     """Transformations of any slave that do not fit the master's tables; asks no slave."""
     return [
-        lack.at(slave_side(slave.name))
+        issue.at(slave_side(slave.name))
         for slave in replication.slaves.values()
-        for lack in _transformations(master, replication, slave, lambda _: True)
+        for issue in _transformations(master, replication, slave, lambda _: True)
     ]
 
 
-def _lines_without_tables(master: Session, replication: Replication) -> list[Lack]:
+def _lines_without_tables(master: Session, replication: Replication) -> list[Issue]:
     """Wildcards under `tables` that match no table of the master: a typing error, or tables to be created later."""
     existing = master_of(replication.master.vendor).rows.tables(master)
     wildcards = [rule.pattern for rule in replication.tables if rule.replicate and rule.pattern.wildcard]
     idle = [str(pattern) for pattern in wildcards if not any(pattern.matches(table) for table in existing)]
     remedy = "Correct the line under tables, unless such tables are yet to be made."
     why = "no table there has such a name"
-    return [Lack("", f"tables named {name}", why, None, Severity.WARNING, remedy=remedy) for name in idle]
+    return [Issue("", f"tables named {name}", why, None, Severity.WARNING, remedy=remedy) for name in idle]
 
 
 def _resolved(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> list[TableName]:
@@ -206,36 +206,36 @@ def _resolved(master: Session, replication: Replication, covers: Callable[[Table
         return []  # `of_master` reports it
 
 
-def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Lack]:
+def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Issue]:
     """Tables that would share a name on the slave."""
     taken = placement.taken(tables)
     why = "; ".join(f"{table} would be {holder}'s table there" for table, holder in taken.items())
     remedy = "Name another target for one of the two."
-    return [Lack("", "a place of its own for each table", why, None, remedy=remedy)] if taken else []
+    return [Issue("", "a place of its own for each table", why, None, remedy=remedy)] if taken else []
 
 
 def _transformations(
     master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
-) -> list[Lack]:
+) -> list[Issue]:
     """Transformations of the configuration that do not fit their tables. Reads nothing where there are none."""
     if all(rule.transformation is None for rule in (*slave.tables, *replication.tables)):
         return []
     rows, transforms = master_of(replication.master.vendor).rows, Transforms(replication, slave)
     tables = _resolved(master, replication, covers)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
-    lacks = []
+    issues = []
     for shape in rows.shapes(master, changed).values():
         try:
             transforms.of(shape, master)
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
-            lacks.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
-    return lacks
+            issues.append(Issue("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+    return issues
 
 
 def _losses(
     master: Session, session: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
-) -> list[Lack]:
+) -> list[Issue]:
     """Columns of tables to be created that a slave of another vendor cannot have, or only with losses."""
     of_master, of_slave = (
         master_of(replication.master.vendor),
@@ -257,19 +257,19 @@ def _losses(
         lossy |= made.lossy(slave.lossy_columns)
         if not made.refused:
             wanted.append(replace(definition, shape=made.shape))
-    lacks = []
+    issues = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
-        lacks.append(Lack("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
+        issues.append(Issue("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
     if faults := _uncreated(of_slave.load_target, session, tables, wanted):
         why = ". ".join(f"{table} {fault}" for table, fault in faults.items())
         remedy = "Tables of other names are made by `target`."
-        lacks.append(Lack("", "tables that it can create", why, None, remedy=remedy, in_file=True))
+        issues.append(Issue("", "tables that it can create", why, None, remedy=remedy, in_file=True))
     if lossy:
         remedy = f"To have it so, {_accepting(slave, lossy)}"
         why = "; ".join(lossy.values())
-        lacks.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
-    return lacks
+        issues.append(Issue("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
+    return issues
 
 
 def _accepting(slave: SlaveConfig, columns: Iterable[str]) -> str:
@@ -287,7 +287,7 @@ def _uncreated(
     return faults | {table: f"cannot be made: {why}" for table, why in target.refusals(session, created).items()}
 
 
-def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Lack]:
+def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Issue]:
     """Whether both connections lead to the same database: a load would empty the master's own tables.
 
     A server may have many addresses, and its copies have the same identifiers, so both sides try to take the same lock.
@@ -301,35 +301,35 @@ def _same_database(master: Session, session: Session, replication: Replication, 
     except LockNotAvailable:
         why = "its connection leads to the master's own database, whose tables a load would empty"
         remedy = f"Let the connection {slave.conn_id} name another database."
-        return [Lack("", "a database of its own", why, None, remedy=remedy)]
+        return [Issue("", "a database of its own", why, None, remedy=remedy)]
 
 
-def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
+def _conflict_exits(slave: SlaveConfig) -> list[Issue]:
     """Functions of `conflict_rules` that cannot be imported here."""
-    lacks = []
+    issues = []
     for pattern, rule in slave.conflict_rules:
         try:
             if rule.exit is not None:
                 imported(rule.exit)
         except FunctionMissing as missing:
-            lacks.append(
-                Lack("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Mend it.")
+            issues.append(
+                Issue("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Mend it.")
             )
-    return lacks
+    return issues
 
 
-def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
+def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Issue:
     """A refused connection as a lack; `error`: the reason."""
     return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.place)
 
 
-def require_ready(subject: str, lacks: Iterable[Lack]) -> None:
+def require_ready(subject: str, issues: Iterable[Issue]) -> None:
     """Logs warnings and notes; raises `NotReady` with all errors. `subject`: names the replication."""
-    all_lacks = list(lacks)
-    for lack in all_lacks:
-        if lack.severity is Severity.WARNING:
-            log.warning("%s: %s", subject, lack)
-        elif lack.severity is Severity.NOTE:
-            log.info("%s: %s", subject, lack)
-    if wrong := errors(all_lacks):
+    all_issues = list(issues)
+    for issue in all_issues:
+        if issue.severity is Severity.WARNING:
+            log.warning("%s: %s", subject, issue)
+        elif issue.severity is Severity.NOTE:
+            log.info("%s: %s", subject, issue)
+    if wrong := errors(all_issues):
         raise NotReady(subject, wrong)

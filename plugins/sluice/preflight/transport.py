@@ -11,17 +11,17 @@ from sluice.coordination import redis_check, redis_store
 from sluice.coordination.redis_store import StoreRefuses
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo, stays_on_machine
-from sluice.model.lack import MASTER, Lack, Severity
+from sluice.model.issue import MASTER, Issue, Severity
 
 REDIS = "Redis"
 
 
-def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
+def of_database(side: str, info: ConnectionInfo) -> list[Issue]:
     """A warning if the connection uses a network and its `sslmode` does not verify the server."""
     if stays_on_machine(info.host) or info.tls_mode == "verify-full":
         return []
     return [
-        Lack(
+        Issue(
             side,
             f"sslmode verify-full (the connection says {info.tls_mode})",
             "somebody between could pose as the server, and read or change all rows and the password",
@@ -33,7 +33,7 @@ def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
     ]
 
 
-def of_redis(address: str) -> list[Lack]:
+def of_redis(address: str) -> list[Issue]:
     """Commands that Redis refuses, as errors; warnings if it is reached in clear over a network, accepts clients
     without a password, or may lose what is written.
 
@@ -42,9 +42,9 @@ def of_redis(address: str) -> list[Lack]:
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()
         way = redis_store.address_of(address)
-        lacks = list(_commands(client))
+        issues = list(_commands(client))
         if not way.secure and not stays_on_machine(way.host):
-            lacks.append(
+            issues.append(
                 _warning(
                     "TLS",
                     "passwords, leases and gates cross the network in clear",
@@ -52,21 +52,21 @@ def of_redis(address: str) -> list[Lack]:
                 )
             )
         if redis_store.serves_anonymous_clients(address):
-            lacks.append(
+            issues.append(
                 _warning(
                     "a password",
                     "everybody who reaches it may close gates, take leases and move positions that are kept there",
                     "Set requirepass, or ACL SETUSER default off, and put the login into SLUICE_REDIS_URL.",
                 )
             )
-        lacks += _memory(client)
-    return [lack.at(REDIS, way.place) for lack in lacks]
+        issues += _memory(client)
+    return [issue.at(REDIS, way.place) for issue in issues]
 
 
-def _commands(client: "redis.Redis") -> Iterator[Lack]:
+def _commands(client: "redis.Redis") -> Iterator[Issue]:
     if refused := redis_check.refused_commands(client):
         reason = next(iter(refused.values())).rstrip(".")
-        yield Lack(
+        yield Issue(
             REDIS,
             f"the {'command' if len(refused) == 1 else 'commands'} {', '.join(refused)}",
             f"without them nothing says who applies and which gates are closed ({reason})",
@@ -76,7 +76,7 @@ def _commands(client: "redis.Redis") -> Iterator[Lack]:
         )
 
 
-def _memory(client: "redis.Redis") -> Iterator[Lack]:
+def _memory(client: "redis.Redis") -> Iterator[Issue]:
     """Warnings about keys that Redis may evict, refuse or forget; none if it does not let us ask."""
     info = redis_check.memory(client)
     policy, limit = info.get("maxmemory_policy", ""), int(info.get("maxmemory", 0))
@@ -101,11 +101,11 @@ def _memory(client: "redis.Redis") -> Iterator[Lack]:
             )
 
 
-def _warning(what: str, why: str, remedy: str) -> Lack:
-    return Lack(REDIS, what, why, None, Severity.WARNING, remedy=remedy)
+def _warning(what: str, why: str, remedy: str) -> Issue:
+    return Issue(REDIS, what, why, None, Severity.WARNING, remedy=remedy)
 
 
-def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Lack]:
+def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Issue]:
     """A warning if people other than the user `uid` can log in to the machine that reads redo logs."""
     others = sorted(
         each.pw_name
@@ -116,7 +116,7 @@ def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Lac
         return []
     some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
     return [
-        Lack(
+        Issue(
             MASTER,
             f"a capture host without other users ({some} can log in)",
             "OpenLogReplicator asks nobody who connects to its port: every user of this machine can read there all "
@@ -133,7 +133,7 @@ _PEOPLE, _NOBODY = 1000, 65534
 _NO_SHELLS = ("/nologin", "/false", "/sync")
 
 
-def no_redis(error: SluiceError) -> Lack:
+def no_redis(error: SluiceError) -> Issue:
     """Redis is not configured, does not answer or refuses us; an outage is a warning, as tasks that need it wait."""
     severity = Severity.ERROR if isinstance(error, StoreRefuses) else Severity.WARNING
-    return Lack(REDIS, "an answer", str(error).rstrip("."), None, severity)
+    return Issue(REDIS, "an answer", str(error).rstrip("."), None, severity)

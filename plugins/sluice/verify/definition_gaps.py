@@ -10,7 +10,7 @@ from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of, reach
 from sluice.database.schema import Constraint, DomainCheck, Index
 from sluice.database.session import Session
-from sluice.model.lack import Lack, slave_side
+from sluice.model.issue import Issue, slave_side
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
@@ -63,7 +63,7 @@ def not_captured(
 
 def of_slave(
     pair: Pair, defined: MasterDefinitions, is_updated: Callable[[str | None, str], bool]
-) -> list[Lack] | None:
+) -> list[Issue] | None:
     """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what mends that.
 
     None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
@@ -82,12 +82,12 @@ def of_slave(
         names = {table for table in defined.tables if table in slave_shapes and checkpoint.tables.ready(table)}
         indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
         constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
-        lacks = schemas.lacking(
+        issues = schemas.lacking(
             slave,
             [index for index in indexes if fitting.wanted(index, pair)],
             [constraint for constraint in constrained if fitting.wanted(constraint, pair)],
             names,
         )
-        lacks += schemas.surplus(slave, indexes, constrained, sorted(names))
-        lacks += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
-    return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in lacks]
+        issues += schemas.surplus(slave, indexes, constrained, sorted(names))
+        issues += schemas.missing_domain_checks(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
+    return [issue.at(slave_side(pair.slave.name), pair.slave_info.place) for issue in issues]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sluice import config
 from sluice.database.registry import master_of, vendor_of
 from sluice.model.names import TableName
-from sluice.vendors.oracle.source import lacks_master
+from sluice.vendors.oracle.source import preflight_master
 from tests.oracle.live.master_rig import OracleMasterRig
 
 ABLE = ["ivorysql"]
@@ -13,7 +13,7 @@ TABLE = "CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)"
 
 
 def lacking(pair: OracleMasterRig) -> str:
-    return "\n".join(map(str, lacks_master.lacks(pair.master, config.load("DEMO_"), light=False)))
+    return "\n".join(map(str, preflight_master.issues(pair.master, config.load("DEMO_"), light=False)))
 
 
 def test_an_invalid_trigger_has_lost_no_change(master_rig: Callable[..., OracleMasterRig]) -> None:

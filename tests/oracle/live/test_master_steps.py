@@ -62,8 +62,8 @@ def configured(master: OracleSession, tmp_path: Path) -> Configure:
 def refused(task: TaskContext) -> str:
     with pytest.raises(NotReady) as told:
         check.body(task)
-    (lack,) = told.value.lacks
-    return str(lack)
+    (issue,) = told.value.issues
+    return str(issue)
 
 
 def test_lacks_are_reported_with_the_remedy(master: OracleSession, configured: Configure) -> None:

@@ -20,7 +20,7 @@ from sluice.load.loader import load_worker
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
@@ -206,8 +206,8 @@ def test_a_slave_is_compared_with_the_master_while_redo_goes_on_and_mended(loade
             assert [len(found.found[kind].keys) for kind in (Kind.MISSING, Kind.DIFFERENT, Kind.EXTRA)] == [1, 1, 1]
             assert found.position == rig.checkpoint.position.text()  # type: ignore[union-attr]
             for table in ALL:
-                mended = resynced(rig, table, Action.REPAIR)
-                assert mended.outcome is Outcome.IDENTICAL, mended
+                fixed = resynced(rig, table, Action.REPAIR)
+                assert fixed.outcome is Outcome.IDENTICAL, fixed
             assert resynced(rig, ALL[0]).finding.faults == 0
             rig.await_same()
             # Undo does not reach back.
@@ -281,10 +281,10 @@ def test_missing_privileges_beside_redo_are_reported_with_the_grant(loaded: Call
     update = loaded().update()
     with update.connect_master() as master:
         preflight = master_of(master.vendor).preflight
-        assert [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what] == []
+        assert [issue for issue in preflight.of_master(master, update.replication) if "$" in issue.what] == []
         OracleMasterRig.connect_master(update.master_info).run("DROP VIEW gv$session")
-        (lack,) = [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what]
-    assert (lack.what, lack.statement) == ("SELECT on GV$SESSION", 'GRANT SELECT ON SYS.GV_$SESSION TO "postgres"')
+        (issue,) = [issue for issue in preflight.of_master(master, update.replication) if "$" in issue.what]
+    assert (issue.what, issue.statement) == ("SELECT on GV$SESSION", 'GRANT SELECT ON SYS.GV_$SESSION TO "postgres"')
 
 
 def test_a_master_that_may_leave_changes_out_of_its_redo_is_reported(loaded: Callable[..., Loaded]) -> None:
@@ -294,8 +294,8 @@ def test_a_master_that_may_leave_changes_out_of_its_redo_is_reported(loaded: Cal
               "'READ WRITE' AS open_mode, 'NO' AS force_logging FROM DUAL")  # fmt: skip
     with update.connect_master() as master:
         preflight = master_of(master.vendor).preflight
-        (lack,) = [each for each in preflight.of_master(master, update.replication) if "LOGGING" in each.what]
-    assert (lack.statement, lack.severity) == ("ALTER DATABASE FORCE LOGGING", Severity.WARNING)
+        (issue,) = [each for each in preflight.of_master(master, update.replication) if "LOGGING" in each.what]
+    assert (issue.statement, issue.severity) == ("ALTER DATABASE FORCE LOGGING", Severity.WARNING)
 
 
 def test_no_rows_are_read_while_an_instance_is_open_whose_redo_nobody_reads(loaded: Callable[..., Loaded]) -> None:

@@ -47,7 +47,7 @@ def spoil(pair: Rig) -> None:
         pair.master.execute("UPDATE public.good SET v = 'new' WHERE id < 10")
 
 
-def mend(pair: Rig) -> None:
+def fix(pair: Rig) -> None:
     update = pair.update(tables=["public.bad"])
     pair.prepare(update)
     pair.load_to_normal(update)
@@ -69,7 +69,7 @@ def test_a_conflict_leaves_out_its_table_alone_and_a_load_mends_it(pair_of: Make
         pair.await_current()
         pair.assert_equal([GOOD])
         assert pair.slave.execute("SELECT count(*) FROM public.bad WHERE v = 'old'").fetchone() == (99,)
-        mend(pair)
+        fix(pair)
     with pair.apply():
         pair.await_current()
         pair.assert_equal()
@@ -98,7 +98,7 @@ def test_a_table_that_is_made_again_in_one_window_and_refused_is_left_out_alone(
         assert states.not_ready == {BAD: TableState.INCONSISTENT} and "refused here" in states.explain(BAD)
         pair.assert_equal([GOOD])
         pair.slave.execute("DROP EVENT TRIGGER refuse")
-        mend(pair)
+        fix(pair)
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of
         assert "cannot drop column v" in pair.checkpoint.tables.explain(BAD)
         pair.assert_equal([GOOD])
         pair.slave.execute("DROP VIEW public.reads")
-        mend(pair)
+        fix(pair)
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_a_label_that_the_account_may_not_add_leaves_out_its_table_alone(
         pair.assert_equal([GOOD])
         with postgres.connect(pair.slave_info.database) as administrator:
             administrator.execute(f"ALTER TYPE public.mood OWNER TO {quoted(pair.slave_info.user)}".encode())
-        mend(pair)
+        fix(pair)
 
 
 @pytest.mark.long
@@ -150,7 +150,7 @@ def test_a_table_that_others_refer_to_is_left_out_alone_as_well(pair_of: MakePai
         pair.await_current()
         assert pair.checkpoint.tables.not_ready == {BAD: TableState.INCONSISTENT}
         pair.assert_equal([GOOD])
-        mend(pair)
+        fix(pair)
 
 
 @pytest.mark.long
@@ -198,7 +198,7 @@ def test_a_new_table_that_the_slave_refuses_is_left_out_alone(pair_of: MakePair)
         assert pair.checkpoint.tables.state(BAD) is TableState.INCONSISTENT
         pair.assert_equal([GOOD])
         pair.slave.execute("DROP VIEW public.bad")
-        mend(pair)
+        fix(pair)
 
 
 def test_by_default_a_conflict_stops_the_slave(pair_of: MakePair) -> None:

@@ -153,13 +153,13 @@ def test_the_page_offers_a_master_with_a_log_and_drafts_its_file(
         administrator.execute(f"CREATE ROLE {ACCOUNT} LOGIN PASSWORD '{PASSWORD}'".encode())
     tested = examined(wish)
     assert [str(one.table) for one in tested.tables] == ["public.items"]
-    assert "SET GLOBAL sync_binlog = 1" in [lack.statement for lack in tested.lacks if lack.side == "master"]
+    assert "SET GLOBAL sync_binlog = 1" in [issue.statement for issue in tested.issues if issue.side == "master"]
     with pytest.raises(NotReady, match="sync_binlog"):
         proven(wish)
     for _ in range(3):  # what is shown can be copied and run
-        for lack in examined(wish).lacks:
-            with reach(logging_server.info() if lack.side == "master" else shop.slave, "test") as administrator:
-                administrator.execute((lack.statement or "").encode())
+        for issue in examined(wish).issues:
+            with reach(logging_server.info() if issue.side == "master" else shop.slave, "test") as administrator:
+                administrator.execute((issue.statement or "").encode())
     for location in ("", "/srv/streams/shop"):
         file, text = proven(replace(wish, location=location))
         made = config.checked(file, text).master

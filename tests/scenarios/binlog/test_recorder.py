@@ -209,7 +209,7 @@ def test_what_a_server_and_its_tables_lack_is_told_at_once_with_the_statements(m
             master.record()
     finally:
         master.run("SET GLOBAL sync_binlog = 1, GLOBAL binlog_row_metadata = FULL, GLOBAL binlog_format = ROW")
-    assert [lack.statement for lack in told.value.lacks if lack.statement] == [
+    assert [issue.statement for issue in told.value.issues if issue.statement] == [
         "SET GLOBAL binlog_format = 'ROW'",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
         "SET GLOBAL sync_binlog = 1",

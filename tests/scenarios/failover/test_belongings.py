@@ -13,7 +13,7 @@ from sluice.airflow.steps_failover import failover_of
 from sluice.failover import survey
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import script
+from sluice.model.issue import script
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.failover.least import NAMES, OWNER, WRITER, least
 from tests.scenarios.failover.shop import ODD, PLANNED, Shop

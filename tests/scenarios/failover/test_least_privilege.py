@@ -11,7 +11,7 @@ from sluice.airflow.steps_failover import failover_of
 from sluice.failover import survey
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import script
+from sluice.model.issue import script
 from sluice.model.slave_state import SlaveState
 from tests.errors import raises_code
 from tests.scenarios.failover.least import least
@@ -39,9 +39,9 @@ def test_lacks_are_listed_and_their_statements_are_sufficient(
             shop.run("planned", ["check"], reverse=True)
         facts = survey.gather_facts(failover_of(shop.work("planned", reverse=True)), shop.store)
         shop.bring_functions("view", "schema owner")
-        for session, lacks in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
-            print(*lacks, sep="\n")
-            session.execute(script(lacks).encode())
+        for session, issues in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
+            print(*issues, sep="\n")
+            session.execute(script(issues).encode())
         with Writers(shop.applications["m"], shop.new_master) as writers:
             until(lambda: writers.total() > 5)
             with suppress(IsMaster), shop.applying():

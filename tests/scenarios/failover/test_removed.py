@@ -17,7 +17,7 @@ from sluice.errors import Terminal
 from sluice.failover import survey
 from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import script
+from sluice.model.issue import script
 from tests.catalogue import catalogue, differences
 from tests.errors import raises_code
 from tests.rig.console import Told
@@ -69,8 +69,8 @@ def test_after_a_failover_with_reverse_the_former_master_is_as_before_add(
         shop = shop_of(ends=replace(ends, grant=grant))
         facts = survey.gather_facts(failover_of(shop.work("planned", reverse=True)), shop.store)
         shop.bring_functions("view", "schema owner")
-        for session, lacks in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
-            session.execute(script(lacks).encode())
+        for session, issues in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
+            session.execute(script(issues).encode())
         failed_over(shop, reverse=True)
         with psycopg.connect(shop.master.info.dsn, password=postgres.info().password, autocommit=True) as application:
             with pytest.raises(shop.REFUSED):

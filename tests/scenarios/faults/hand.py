@@ -124,7 +124,7 @@ class Hand:
     def _await_progress(self) -> None:
         """Waits until all is mended and a reader saw the slave advance: strikes prove little before that."""
         wait = self._striker.wait
-        wait(PROGRESS_SECONDS, lambda: self._striker.mended)
+        wait(PROGRESS_SECONDS, lambda: self._striker.fixed)
         before = self._applied()
         if not wait(PROGRESS_SECONDS, lambda: self._applied() != before):
             raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is mended")
@@ -135,12 +135,12 @@ class Hand:
     def _strike(self, strike: Strike) -> None:
         """Repeats a strike until it hits. Raises `AssertionError` if it never does."""
         met = self._meeting(strike)
-        mend = self._striker.hit(lambda: self._try(strike), STRIKE_SECONDS)
-        if mend is None:
+        fix = self._striker.hit(lambda: self._try(strike), STRIKE_SECONDS)
+        if fix is None:
             raise AssertionError(f"in {STRIKE_SECONDS:.0f} s there was nothing to strike: {strike}")
         hit = self._striker.wait(STRIKE_SECONDS, met)
         if not math.isinf(strike.seconds):
-            self._striker.later(strike.seconds, mend)
+            self._striker.later(strike.seconds, fix)
         if not hit:
             raise AssertionError(f"nothing met it in {STRIKE_SECONDS:.0f} s: {strike}")
 
@@ -162,10 +162,10 @@ class Hand:
         return acted[0] if acted else None
 
     def _act(self, strike: Strike) -> Mend | None:
-        mend = self._do(strike)
-        if mend is not None:
+        fix = self._do(strike)
+        if fix is not None:
             self.say(str(strike))
-        return mend
+        return fix
 
     def _meeting(self, strike: Strike) -> Callable[[], bool]:
         """Returns a check whether something met the strike since: at a COMMIT its connection does."""
@@ -249,11 +249,11 @@ class Hand:
             self.applies.thaw()
             return None
 
-        def mend() -> None:
+        def fix() -> None:
             self.applies.start()
             self._striker.later(1.5, self.applies.thaw)
 
-        return mend
+        return fix
 
     def _strike_spark(self, word: str, strike: Strike, *, freeze: bool, last: bool = False) -> Mend | None:
         """Strikes the first process of Spark of this kind, or the last: a daemon comes before the workers that it
@@ -362,7 +362,7 @@ class Hand:
         def limit(to: int | None) -> None:
             limit_files((each.pid for each in descendants(process.pid)), to)
 
-        def mend() -> None:
+        def fix() -> None:
             limit(None)
             # One that panicked may be unable to come up by itself; PostgreSQL 18 has been seen to wait for ever for
             # a process of its recovery that had failed, with a lock file that still called it ready.
@@ -370,7 +370,7 @@ class Hand:
                 self._start(server)
 
         limit(size)
-        return mend
+        return fix
 
     def _spoil(self, proxy: Proxy, strike: Strike) -> Mend | None:
         match strike.fault:

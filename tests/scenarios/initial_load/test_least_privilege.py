@@ -14,7 +14,7 @@ from devstack.postgres import PostgresServer, binary
 from sluice.capture import uninstall
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.preflight import checks
@@ -112,11 +112,11 @@ def least(
         admin.execute("DROP ROLE sluice, shop_owner")
 
 
-def lacks(pair: Rig) -> list[str]:
+def issues(pair: Rig) -> list[str]:
     found = checks.of_master(pair.master, pair.replication)
     slave = pair.replication.slave("dr1")
     found += checks.of_slave(pair.slave, pair.replication, slave, master=pair.master)
-    return [str(lack) for lack in found if lack.severity is not Severity.NOTE]
+    return [str(issue) for issue in found if issue.severity is not Severity.NOTE]
 
 
 @pytest.mark.one_in(2)
@@ -124,7 +124,7 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
     least: tuple[psycopg.Connection[Any], Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     owner, pair = least
-    assert lacks(pair) == []
+    assert issues(pair) == []
     update = pair.update()
     pair.prepare(update)
     with pair.apply():
@@ -148,7 +148,7 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
             found = resync(ends, pair.store, TableName("public", name), CompareOptions(sessions=2), Action.VERIFY, None)
             assert found.outcome is Outcome.IDENTICAL, found
     # Default privileges cover the new table.
-    assert lacks(pair) == []
+    assert issues(pair) == []
     assert [record.getMessage() for record in caplog.records if "denied" in record.getMessage()] == []
     (drawn,) = pair.slave.execute("SELECT pg_catalog.nextval('public.people_id_seq')").fetchone() or (0,)
     assert drawn > 300

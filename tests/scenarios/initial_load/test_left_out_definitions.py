@@ -9,7 +9,7 @@ from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.defined import Defined, DefinedKind, Place
-from sluice.model.lack import errors
+from sluice.model.issue import errors
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
@@ -177,10 +177,10 @@ def part(pair: Rig) -> Update:
     """Runs what the DAG does before a load: the task `check`, and the triggers."""
     pair.capture()
     update = pair.update(tables=["public.things"])
-    lacks = checks.of_slave(
+    issues = checks.of_slave(
         pair.slave, pair.replication, pair.pair.slave, master=pair.master, covers=update.selection.covers
     )
-    assert errors(lacks) == []
+    assert errors(issues) == []
     return update
 
 
@@ -273,10 +273,10 @@ def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
         update = pair.update(tables=["public.things"])
         with pytest.raises(TablesDiffer, match="lacks on the slave: 'gay'; this account may not add them"):
             pair.prepare(update)
-        lacks = checks.of_slave(
+        issues = checks.of_slave(
             pair.slave, pair.replication, pair.pair.slave, master=pair.master, covers=update.selection.covers
         )
-        (statement,) = [lack.statement for lack in errors(lacks) if lack.statement and "TYPE" in lack.statement]
+        (statement,) = [issue.statement for issue in errors(issues) if issue.statement and "TYPE" in issue.statement]
         assert statement == "ALTER TYPE \"public\".\"Mood\" ADD VALUE IF NOT EXISTS 'gay' AFTER 'sad'"
         with postgres.connect(pair.slave_info.database) as administrator:
             administrator.execute(statement.encode())

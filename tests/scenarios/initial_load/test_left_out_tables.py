@@ -85,7 +85,7 @@ def indexed(pair: Rig) -> set[str]:
     return {name for (name,) in rows}
 
 
-def mend(pair: Rig, kind: str) -> None:
+def fix(pair: Rig, kind: str) -> None:
     """Removes the reason, and loads the table alone."""
     if not (by_hand := KINDS[kind][3]):
         return
@@ -112,7 +112,7 @@ def test_a_whole_load_goes_on_without_it(pair_of: MakePair, kind: str) -> None:
         pair.master.execute("UPDATE public.good SET v = 'new' WHERE id < 10")
         pair.await_current()
         expect_left_out(pair, kind)
-        mend(pair, kind)
+        fix(pair, kind)
 
 
 @pytest.mark.long
@@ -139,7 +139,7 @@ def test_a_load_of_new_tables_goes_on_without_it(pair_of: MakePair, kind: str) -
             steps.finish(update)
         pair.await_current()
         expect_left_out(pair, kind)
-        mend(pair, kind)
+        fix(pair, kind)
 
 
 @pytest.mark.long
@@ -160,7 +160,7 @@ def test_alone_it_is_told_in_the_states_too(pair_of: MakePair) -> None:
         with pytest.raises(TablesDiffer, match='SET SCHEMA "ext"'):
             pair.prepare(pair.update(tables=[str(BAD)]))
         expect_left_out(pair, kind)
-        mend(pair, kind)
+        fix(pair, kind)
 
 
 def _stopping(pair_of: MakePair, kind: str) -> Rig:

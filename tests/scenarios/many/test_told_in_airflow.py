@@ -11,7 +11,7 @@ import pytest
 
 from devstack.stack import Stack
 from sluice.coordination import redis_store
-from sluice.coordination.records import Lacks
+from sluice.coordination.records import Issues
 from sluice.model.names import Prefix
 from tests.scenarios.initial_files.runs import DAG, Run, make_tables
 from tests.stacks import running_stack, until
@@ -68,7 +68,7 @@ def test_an_index_and_a_table_made_on_the_master_are_reported_while_the_apply_go
             master.commit()
             until(lambda what=what: told(what), 300)  # type: ignore[misc]
             print(f"{statement}: told after {time.monotonic() - began:.0f} s")
-    found = Lacks(redis_store.connect(stack.redis_url), Prefix("DEMO_"), "dr1").read()
+    found = Issues(redis_store.connect(stack.redis_url), Prefix("DEMO_"), "dr1").read()
     assert [one.statement.split('"')[1] for one in found] == ["In dex"]
     (run,) = (run["dag_run_id"] for run in api.get("dags/cdc_apply/dagRuns", limit=10)["dag_runs"])
     until(lambda: [state for *_, state in api.task_states("cdc_apply", run)] == ["deferred"])

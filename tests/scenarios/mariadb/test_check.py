@@ -1,4 +1,4 @@
-"""The task `check` of a MariaDB slave: all lacks at once, each with its remedy, and nothing changed."""
+"""The task `check` of a MariaDB slave: all issues at once, each with its remedy, and nothing changed."""
 
 import logging
 import re

@@ -19,11 +19,11 @@ from tests.scenarios.transform.conftest import MakeShop
 
 
 def unlike(here: Rig, *, part: bool) -> list[str]:
-    """The lacks that the task `check` reports for tables that differ from the master's."""
+    """The issues that the task `check` reports for tables that differ from the master's."""
     replication, slave = here.pair.replication, here.pair.slave
     covers = (lambda table: True) if part else None
     found = checks.of_slave(here.slave, replication, slave, master=here.master, covers=covers)
-    return [lack.why for lack in found if lack.what == "a table like the master's"]
+    return [issue.why for issue in found if issue.what == "a table like the master's"]
 
 
 DDL = """
@@ -85,10 +85,10 @@ def test_an_excluded_column_under_a_new_name_stops_the_apply_and_both_names_let_
         here.await_current()
     assert "hunter" not in str(on_slave(here))
     columns = {**TABLES["public.t"]["columns"], "token": {"exclude": "true"}}  # type: ignore[dict-item]
-    mended = shop("SELECT", {**TABLES, "public.t": {**TABLES["public.t"], "columns": columns}},
+    fixed = shop("SELECT", {**TABLES, "public.t": {**TABLES["public.t"], "columns": columns}},
                   master=here.master_info, slave=here.slave_info)  # fmt: skip
-    with mended.apply():
-        mended.await_current()
+    with fixed.apply():
+        fixed.await_current()
     assert (10, "a10", 11) in on_slave(here) and (40, "new", 40) in on_slave(here)
     assert names(here) == ["id", "b", "n"]
 
@@ -113,15 +113,15 @@ def test_columns_under_new_names_leave_out_their_table_alone_and_one_load_mends_
             here.prepare(here.update(tables=["public.t"]))
         assert "hunter" not in str(on_slave(here))
     columns = {"c": {"rename": "b"}, "token": {"exclude": "true"}}
-    mended = shop("SELECT", {**TABLES, "public.t": {"where": "n > 5", "columns": columns}}, slave_options=isolate,
+    fixed = shop("SELECT", {**TABLES, "public.t": {"where": "n > 5", "columns": columns}}, slave_options=isolate,
                   master=here.master_info, slave=here.slave_info)  # fmt: skip
-    with mended.apply():
-        mended.prepare(update := mended.update(tables=["public.t"]))
-        mended.load_to_normal(update)
-        mended.await_current()
-        mended.master.execute("UPDATE public.t SET c = 'newer', token = 'hunter41' WHERE id = 40")
-        mended.await_current()
-        assert not mended.checkpoint.tables.not_ready
+    with fixed.apply():
+        fixed.prepare(update := fixed.update(tables=["public.t"]))
+        fixed.load_to_normal(update)
+        fixed.await_current()
+        fixed.master.execute("UPDATE public.t SET c = 'newer', token = 'hunter41' WHERE id = 40")
+        fixed.await_current()
+        assert not fixed.checkpoint.tables.not_ready
         assert (40, "newer", 40) in on_slave(here) and names(here) == ["id", "b", "n"]
         assert "hunter" not in str(on_slave(here))
 
@@ -137,9 +137,9 @@ def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_o
         here.master.execute("ALTER TABLE public.t RENAME TO u; INSERT INTO public.u VALUES (40, 'new', 'hunter40', 40)")
         here.await_current()
     assert names(here) == ["id", "b", "n"]
-    mended = shop("SELECT", {**TABLES, "public.u": TABLES["public.t"]}, master=here.master_info, slave=here.slave_info)
-    with mended.apply():
-        mended.await_current()
+    fixed = shop("SELECT", {**TABLES, "public.u": TABLES["public.t"]}, master=here.master_info, slave=here.slave_info)
+    with fixed.apply():
+        fixed.await_current()
     assert (40, "new", 40) in on_slave(here, "u") and names(here, "u") == ["id", "b", "n"]
 
 
@@ -203,8 +203,8 @@ def test_a_row_that_cannot_be_computed_stops_the_apply_and_nothing_is_lost(shop:
         here.master.execute("UPDATE public.t SET a = 'hunter' WHERE id = 7")
         here.await_current()
     assert "hunter" not in str(raised.value)
-    mended = {"public.t": {"columns": {"a": {"expression": "CAST(TRY_CAST(a AS INTEGER) AS VARCHAR)"}}}}
-    again = shop("SELECT", mended, master=here.master_info, slave=here.slave_info)
+    fixed = {"public.t": {"columns": {"a": {"expression": "CAST(TRY_CAST(a AS INTEGER) AS VARCHAR)"}}}}
+    again = shop("SELECT", fixed, master=here.master_info, slave=here.slave_info)
     with again.apply():
         again.await_current()
     assert on_slave(here)[5:7] == [(6, "6", "hunter6", 100), (7, None, "hunter7", 7)]

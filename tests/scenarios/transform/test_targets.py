@@ -172,8 +172,8 @@ def test_conflicts_name_both_tables_and_no_place_is_used_twice(shop: MakeShop) -
         loading = here.update(tables=["public.taken"])
         with pytest.raises(TablesDiffer, match=r"public.taken has no place on the slave: public.alone has its target"):
             here.prepare(loading)
-        lacks = checks.of_slave(here.slave, here.replication, here.pair.slave, master=here.master)
-        assert any("public.taken would be public.alone's table there" in lack.why for lack in lacks)
+        issues = checks.of_slave(here.slave, here.replication, here.pair.slave, master=here.master)
+        assert any("public.taken would be public.alone's table there" in issue.why for issue in issues)
         here.master.execute("DROP TABLE public.alone; UPDATE public.people SET age = 2")
         here.await_current()
     assert_there(here, {PEOPLE: PLACES[PEOPLE]})

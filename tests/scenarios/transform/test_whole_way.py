@@ -4,7 +4,7 @@ import pytest
 
 from sluice.load import steps
 from sluice.model.compatibility import TablesDiffer
-from sluice.model.lack import Severity
+from sluice.model.issue import Severity
 from sluice.model.names import TableName
 from sluice.preflight import checks
 from sluice.vendors.postgres import catalog
@@ -80,8 +80,8 @@ def test_mistakes_are_reported_before_anything_is_changed(shop: MakeShop) -> Non
     wrong = {"where": "contry = 'CH'", "columns": {"id": {"exclude": "true"}, "nmae": {"rename": "x"}}}
     here = shop(PEOPLE, {"public.people": wrong})
     here.capture()
-    lacks = checks.of_slave(here.slave, here.replication, here.pair.slave, master=here.master)
-    assert any("did you mean country?" in lack.why and lack.severity is Severity.ERROR for lack in lacks)
+    issues = checks.of_slave(here.slave, here.replication, here.pair.slave, master=here.master)
+    assert any("did you mean country?" in issue.why and issue.severity is Severity.ERROR for issue in issues)
     update = here.update()
     steps.begin(update, here.store)
     with pytest.raises(TablesDiffer) as raised:

@@ -63,8 +63,8 @@ def test_rows_of_changes_that_were_set_aside_are_shown_so_and_their_repair_settl
         assert "mine" not in str(masked) and "masked" in str(masked["tables"][0]["causes"]["rejects"])
         assert "The cause in <b>2</b> of these rows" in page([as_dict("DEMO_", "dr1", "verify", "", [found])])
 
-        mended = run(pair, "t", Action.REPAIR)
-        assert (mended.repaired, mended.finding.settled, mended.outcome) == (3, 2, Outcome.IDENTICAL)
+        fixed = run(pair, "t", Action.REPAIR)
+        assert (fixed.repaired, fixed.finding.settled, fixed.outcome) == (3, 2, Outcome.IDENTICAL)
         assert statuses(pair) == [("t", "dropped"), ("t", "dropped"), ("two", "set aside")]
         (settled, _, _) = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1").read(tuple(RejectStatus))
         assert settled.settled_by == "resync" and "its row was repaired" in str(settled.answer)
@@ -84,8 +84,8 @@ def test_without_a_key_the_rows_before_and_after_a_change_tell(pair: Rig) -> Non
         assert statuses(pair) == [("k", "set aside")]
         found = run(pair, "k")
         assert found.finding.rejected == 1 and found.finding.found[Kind.MISSING].count == 2
-        mended = run(pair, "k", Action.REPAIR)
-        assert (mended.finding.settled, mended.outcome) == (1, Outcome.IDENTICAL)
+        fixed = run(pair, "k", Action.REPAIR)
+        assert (fixed.finding.settled, fixed.outcome) == (1, Outcome.IDENTICAL)
         assert statuses(pair) == [("k", "dropped")]
 
 
@@ -97,6 +97,6 @@ def test_a_repair_that_is_refused_settles_nothing(pair: Rig) -> None:
         pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT c CHECK (id <> 3)")
         pair.master.execute("UPDATE public.t SET b = 10 WHERE id = 3")
         pair.await_current()
-        mended = run(pair, "t", Action.REPAIR)
-        assert mended.refused and mended.finding.settled == 0
+        fixed = run(pair, "t", Action.REPAIR)
+        assert fixed.refused and fixed.finding.settled == 0
         assert statuses(pair) == [("t", "set aside")]

@@ -115,7 +115,7 @@ class Scene:
         else:
             struck.send(signal.SIGKILL)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.freezer.thaw_all()
         self.servers.start_all()
         until(lambda: self._alive("m") and self._alive("s"))
@@ -161,7 +161,7 @@ def scene(
     with ExitStack() as stack:
         number = abs(hash(request.node.name)) % 10**8
         made = Scene(servers, tmp_path, f"crash_{number}", stack)
-        stack.callback(made.mend)
+        stack.callback(made.fix)
         yield made
 
 
@@ -196,10 +196,10 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
         for holder in holders:
             holder.close()
         scene.nothing_is_held()
-        scene.mend()
+        scene.fix()
     elif what in ("freeze master", "freeze slave"):
         told = scene.told()
-        scene.mend()
+        scene.fix()
     for holder in holders:
         holder.close()
     told = told or scene.told()
@@ -208,7 +208,7 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
         assert told["reason"]
     if what == "freeze apply":
         scene.nothing_is_held()
-    scene.mend()
+    scene.fix()
     scene.nothing_is_held()
     scene.goes_on()
 
@@ -241,7 +241,7 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
             os.kill(apply.child.pid, signal.SIGCONT)
         if what == "freeze job":  # the apply answers it, and the servers end what was taken for it
             until(lambda: not store.keys("sluice:DEMO_:dr1:request:*"))
-    scene.mend()
+    scene.fix()
     scene.nothing_is_held()
     if what == "kill job":
         assert told == {}
@@ -280,7 +280,7 @@ def test_in_the_middle_of_a_repair(scene: Scene, what: str) -> None:
     scene.strike(what)
     # A frozen job says it once it thaws.
     told = scene.told() if what != "freeze job" else {}
-    scene.mend()
+    scene.fix()
     with suppress(psycopg.Error):  # the slave that was killed has ended it
         holder.execute("ROLLBACK")
     scene.nothing_is_held()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
 from tests.rig.rig import Rig
-from tests.scenarios.verify.test_repair import mend
+from tests.scenarios.verify.test_repair import fix
 from tests.scenarios.verify.verifying import Traffic, counts, look
 
 STEP, ROWS = 10, 5_000
@@ -87,7 +87,7 @@ def _all_is_found(
     }
     assert counts(finding) == {kind: count for kind, count in expected.items() if count}
     for name in ("b", "h", "k"):
-        result = mend(pair, name)
+        result = fix(pair, name)
         assert result.outcome is Outcome.IDENTICAL, result.refused
 
 

@@ -14,7 +14,7 @@ from tests.scenarios.verify.test_compare import CHURN, FILL, T
 from tests.scenarios.verify.verifying import Traffic, by_hand, counts, look
 
 
-def mend(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
+def fix(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
     name = TableName("public", table)
     store = redis_store.connect(pair.redis_url)
     return resync(pair.pair, store, name, CompareOptions(), Action.REPAIR, limit)
@@ -31,7 +31,7 @@ def test_rows_are_mended_under_traffic_in_blocks_between_them_and_at_both_ends(r
             pair.slave.execute("UPDATE public.t SET v = NULL, n = -1 WHERE id BETWEEN 1990 AND 2010")
             pair.slave.execute("DELETE FROM public.t WHERE id IN (1, 20000) OR id BETWEEN 5000 AND 7500")
             pair.slave.execute("INSERT INTO public.t VALUES (0, 'mine', 1), (900000, 'mine', 1), (-5, 'mine', 1)")
-            result = mend(pair, limit=10_000)
+            result = fix(pair, limit=10_000)
             assert counts(result.finding) == {"missing": 2503, "extra": 3, "different": 21}
             assert result.repaired == 2527 and not result.refused
             assert result.outcome is Outcome.IDENTICAL
@@ -50,7 +50,7 @@ def test_rows_the_applications_change_all_the_time_are_mended_exactly(rig: Calla
             for _ in range(5):
                 by_hand(pair, "UPDATE public.t SET v = 'spoilt' WHERE id % 3 = 0")
                 by_hand(pair, "DELETE FROM public.t WHERE id % 5 = 0")
-                mend(pair)
+                fix(pair)
         pair.await_current()
         assert pair.differences() == {} and look(pair, "t").outcome is Outcome.IDENTICAL
 
@@ -65,7 +65,7 @@ def test_a_table_without_a_key_gets_the_copies_it_lacks_and_loses_those_too_many
         pair.slave.execute("INSERT INTO public.k VALUES ('v1', NULL, '2020-01-01'), (NULL, NULL, NULL)")
         pair.slave.execute("INSERT INTO public.k VALUES (%s, 3, NULL)", ['a,"{}\\ NULL'])
         pair.slave.execute("DELETE FROM public.k WHERE ctid IN (SELECT ctid FROM public.k WHERE v = 'v7' LIMIT 3)")
-        result = mend(pair, "k")
+        result = fix(pair, "k")
         assert counts(result.finding) == {"missing": 3, "extra": 3}
         assert result.repaired == 4, "distinct rows"
         assert result.outcome is Outcome.IDENTICAL
@@ -79,11 +79,11 @@ def test_a_repair_that_would_rewrite_a_table_asks_and_touches_nothing(rig: Calla
         pair.master.execute(FILL.format(rows=100))
         pair.await_current()
         pair.slave.execute("UPDATE public.t SET v = 'spoilt'")
-        result = mend(pair, limit=99)
+        result = fix(pair, limit=99)
         assert "a repair would change 100 rows, and max_repair_rows is 99" in result.refused
         assert result.repaired == 0 and result.outcome is Outcome.DIFFERENT
         assert counts(look(pair, "t")) == {"different": 100}
-        assert mend(pair, limit=None).outcome is Outcome.IDENTICAL
+        assert fix(pair, limit=None).outcome is Outcome.IDENTICAL
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_unique_values_that_changed_places_are_mended(rig: Callable[..., Rig]) -
         pair.master.execute("INSERT INTO public.u VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         pair.await_current()
         pair.slave.execute("DELETE FROM public.u; INSERT INTO public.u VALUES (1, 'b'), (2, 'a'), (4, 'c')")
-        assert mend(pair, "u").outcome is Outcome.IDENTICAL
+        assert fix(pair, "u").outcome is Outcome.IDENTICAL
 
 
 @pytest.mark.long
@@ -104,7 +104,7 @@ def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(ri
         pair.await_current()
         pair.slave.execute("DELETE FROM public.t WHERE id = 3")
         pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT c CHECK (id <> 3)")
-        result = mend(pair)
+        result = fix(pair)
         assert "repaired 0 of 1 row, the others not" in result.refused and 'check constraint "c"' in result.refused
         assert result.repaired == 0 and result.outcome is Outcome.DIFFERENT
         pair.master.execute("INSERT INTO public.t VALUES (11, 'x', 1)")
@@ -122,7 +122,7 @@ def test_unique_values_that_changed_places_are_mended_however_many_requests_that
         pair.await_current()
         pair.slave.execute("UPDATE public.u SET v = v + 100; UPDATE public.u SET v = 10 - (v - 100) WHERE id < 10")
         pair.slave.execute("DELETE FROM public.u WHERE id IN (3, 10); INSERT INTO public.u VALUES (20, 10, 'mine')")
-        result = mend(pair, "u")
+        result = fix(pair, "u")
         assert result.outcome is Outcome.IDENTICAL, result.refused
         assert pair.differences() == {}
 
@@ -139,7 +139,7 @@ def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[...,
         pair.await_current()
         pair.slave.execute("UPDATE public.c SET k = 'ANN', n = 7 WHERE n = 1; UPDATE public.d SET k = 2.00 WHERE n = 2")
         for table in ("c", "d"):
-            result = mend(pair, table)
+            result = fix(pair, table)
             assert counts(result.finding) == {"missing": 1, "extra": 1}
             assert result.outcome is Outcome.IDENTICAL, result.refused
         assert pair.differences() == {}
@@ -159,7 +159,7 @@ def test_wider_types_of_the_slave_are_mended(rig: Callable[..., Rig]) -> None:
         pair.slave.execute("INSERT INTO public.w VALUES (5.01, 1)")
         pair.slave.execute("DELETE FROM public.k WHERE n = 1; INSERT INTO public.k VALUES (2), (0.0001)")
         for table, found in (("w", {"missing": 1, "extra": 1, "different": 1}), ("k", {"missing": 3, "extra": 2})):
-            result = mend(pair, table)
+            result = fix(pair, table)
             assert counts(result.finding) == found
             assert result.outcome is Outcome.IDENTICAL, result.refused
     same = "SELECT (SELECT count(*) FROM public.w WHERE id = n), (SELECT sum(n) FROM public.k)"
@@ -197,13 +197,13 @@ def test_tables_with_keys_of_every_kind_and_triggers_are_mended(rig: Callable[..
             UPDATE public.p SET v = 'x' WHERE id = 7; TRUNCATE public.fires""")
         if slave_role:
             # Rows wait for those of the other table, which are mended all the same.
-            first = mend(pair, "p")
+            first = fix(pair, "p")
             assert "0 of" not in first.refused and "foreign key" in first.refused
             assert counts(look(pair, "p")) == {"extra": 1}
         else:
             pair.slave.execute("UPDATE public.p SET v = 'v7' WHERE id = 6; UPDATE public.p SET v = 'v6' WHERE id = 7")
         for table in ("c", "p"):
-            result = mend(pair, table)
+            result = fix(pair, table)
             assert result.outcome is Outcome.IDENTICAL, result.refused
         fired = pair.slave.execute("SELECT count(*) FROM public.fires").fetchone()
         assert fired is not None and bool(fired[0]) == slave_role

@@ -43,7 +43,7 @@ def may(visitor: Visitor, action: Action) -> bool:
     return action.dag in visitor.may_trigger and (visitor.administers or not action.administer)
 
 
-def lacking_right(visitor: Visitor, action: Action) -> str:
+def missing_right(visitor: Visitor, action: Action) -> str:
     """The right that the person lacks for an action, for a message."""
     if action.dag not in visitor.may_trigger:
         return f"trigger the DAG {action.dag}"

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 from sluice.airflow.pages import hidden
-from sluice.airflow.pages.access import Visitor, lacking_right, may
+from sluice.airflow.pages.access import Visitor, may, missing_right
 from sluice.airflow.pages.databases import in_thread
 from sluice.airflow.pages.in_process_api import InProcessApi
 from sluice.airflow.pages.known import Gathered, Watch, configured
@@ -104,7 +104,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         if action is None:
             raise HTTPException(404, f"There is no action {name!r}.")
         if not may(visitor, action):
-            raise HTTPException(403, f"{action.label} wants the right to {lacking_right(visitor, action)}.")
+            raise HTTPException(403, f"{action.label} wants the right to {missing_right(visitor, action)}.")
         gathered = await watch.state()
         for slave in slaves:
             configured(gathered, prefix, slave)

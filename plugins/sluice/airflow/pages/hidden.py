@@ -83,5 +83,5 @@ def _slave(one: KnownSlave) -> KnownSlave:
         for table, seen in one.tables.items()
     }
     closures = [replace(closure, reason=without_values(closure.reason)) for closure in one.closures]
-    lacks = [replace(lack, what=without_values(lack.what)) for lack in one.lacks]
-    return replace(one, status=cast(ApplyStatus, status), tables=tables, closures=closures, lacks=lacks)
+    issues = [replace(issue, what=without_values(issue.what)) for issue in one.issues]
+    return replace(one, status=cast(ApplyStatus, status), tables=tables, closures=closures, issues=issues)

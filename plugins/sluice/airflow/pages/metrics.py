@@ -126,7 +126,7 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
                 log.values.append((named, thread.sequence))
             if thread.logs_behind is not None:
                 logs.values.append((named, thread.logs_behind))
-        lost.values.append((labels, len(group.known.lacks)))
+        lost.values.append((labels, len(group.known.issues)))
         if queue is not None:
             changes.values.append((labels, queue.changes))
             size.values.append((labels, queue.bytes))

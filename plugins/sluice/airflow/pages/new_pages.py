@@ -30,7 +30,7 @@ from sluice.database.registry import master_of, reach
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.model.airflow_connection import GENERIC
-from sluice.model.lack import MASTER, Lack, errors
+from sluice.model.issue import MASTER, Issue, errors
 from sluice.model.names import TableName
 from sluice.model.vendors import CAPTURED, LOGGED_MASTERS, VENDORS
 from sluice.operate import replication_file
@@ -118,7 +118,7 @@ class OfferedTable:
     table: TableName
     rows: int | None
     bytes: int
-    lacks: tuple[Lack, ...]
+    issues: tuple[Issue, ...]
     """What `check` says of it."""
 
     @property
@@ -142,7 +142,7 @@ class Tested:
 
     sides: tuple[Side, ...]
     tables: tuple[OfferedTable, ...] = ()
-    lacks: tuple[Lack, ...] = ()
+    issues: tuple[Issue, ...] = ()
     """All that `check` finds for all tables."""
 
     @property
@@ -159,10 +159,10 @@ def every(schema: str) -> str:
     return f"{str(TableName(schema, 't'))[:-1]}*"
 
 
-def mentions(lack: Lack, table: TableName) -> bool:
-    """Whether a lack names the table, or a column of it."""
+def mentions(issue: Issue, table: TableName) -> bool:
+    """Whether an issue names the table, or a column of it."""
     names = {str(table), f"{table.schema}.{table.name}"}
-    text = f"{lack.what} {lack.why} {lack.statement or ''}"
+    text = f"{issue.what} {issue.why} {issue.statement or ''}"
     return any(re.search(rf'(?<![\w".]){re.escape(name)}(?![\w"])', text) for name in names)
 
 
@@ -211,18 +211,18 @@ def examined(chosen: Chosen) -> Tested:
         patterns = list(dict.fromkeys(every(table.schema) for table in tables))
         if not patterns:
             return Tested((Side(MASTER, sides[0].place, "its account sees no table"), *sides[1:]))
-        lacks = _lacks(draft(chosen, patterns)[1], sessions)
+        issues = _issues(draft(chosen, patterns)[1], sessions)
         sizes = rows.estimates(master, tables)
     found = [
         OfferedTable(
             one,
             sizes[one].rows if one in sizes else None,
             sizes[one].bytes if one in sizes else 0,
-            tuple(lack for lack in lacks if mentions(lack, one)),
+            tuple(issue for issue in issues if mentions(issue, one)),
         )
         for one in tables
     ]
-    return Tested(tuple(sides), tuple(found), tuple(lacks))
+    return Tested(tuple(sides), tuple(found), tuple(issues))
 
 
 def proven(chosen: Chosen) -> tuple[Path, str]:
@@ -238,8 +238,8 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
         if away := [f"{side.name}: {side.trouble}" for side in sides if side.trouble]:
             raise Terminal(" ".join(away), code="databases-unreachable")
         # Remedies in the file are possible once it exists; every DAG checks again.
-        lacks = [lack.softened() if lack.in_file else lack for lack in _lacks(replication, sessions)]
-    if wrong := errors(lacks):
+        issues = [issue.softened() if issue.in_file else issue for issue in _issues(replication, sessions)]
+    if wrong := errors(issues):
         raise NotReady(str(replication.prefix), wrong)
     return file, text
 
@@ -266,11 +266,11 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
     return sides, sessions
 
 
-def _lacks(replication: Replication, sessions: Mapping[str, Session]) -> list[Lack]:
-    lacks = of_master(sessions[MASTER], replication)
+def _issues(replication: Replication, sessions: Mapping[str, Session]) -> list[Issue]:
+    issues = of_master(sessions[MASTER], replication)
     for name, slave in replication.slaves.items():
-        lacks += of_slave(sessions[name], replication, slave, master=sessions[MASTER])
-    return lacks
+        issues += of_slave(sessions[name], replication, slave, master=sessions[MASTER])
+    return issues
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:

@@ -323,9 +323,9 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     messages += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settling := how_to_settle(one.rejects):
         messages.append(Message(settling, Level.CRITICAL, "rejects", lasting="rejects"))
-    messages += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
+    messages += [Message(issue.on_slave, Level.WARNING) for issue in known.issues]
     if known.not_captured:
-        named = listed([lack.what for lack in known.not_captured], REASONS_SHOWN, "table")
+        named = listed([issue.what for issue in known.not_captured], REASONS_SHOWN, "table")
         text = f"The master has tables that no slave gets: {named}. {how_to_capture(replication.prefix)}"
         messages.append(Message(text, Level.WARNING))
     for outcome, text, level, remedy in (
@@ -357,8 +357,8 @@ def master_messages(
     messages += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
         messages.append(Message(known.items.warning, Level.WARNING))
-    if known.lacks:
-        named = listed([lack.what for lack in known.lacks], REASONS_SHOWN, "table")
+    if known.issues:
+        named = listed([issue.what for issue in known.issues], REASONS_SHOWN, "table")
         remedy = how_to_capture(Prefix(str(replication.prefix)))
         messages.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
     if replication.master.capture in (REDO, BINLOG) and (known.redo is None or known.redo.silent(now.timestamp())):

@@ -14,7 +14,7 @@ from sluice.database.load import Completed, TouchingForeignKey
 from sluice.database.schema import Constraint, DomainCheck, FreeSequence, Index, columns_of
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 from sluice.model.views import View
@@ -91,7 +91,7 @@ class Definitions(ABC):
     ) -> Completed:
         """Creates the indexes that the slave lacks."""
         done = Completed()
-        wanted, left_out = self._lacking_indexes(connection, master)
+        wanted, left_out = self._missing_indexes(connection, master)
         done.left_out += left_out
         for index, statement in wanted:
             if stopped():
@@ -119,7 +119,7 @@ class Definitions(ABC):
             elif constraint.kind == "f" and constraint.parent not in replicated:
                 what = f"foreign key {constraint.name} of {constraint.table}"
                 done.left_out.append((what, f"{constraint.parent} is not replicated"))
-        for constraint, statement in self._lacking_foreign_keys(connection, master, replicated):
+        for constraint, statement in self._missing_foreign_keys(connection, master, replicated):
             if stopped():
                 break
             self._attempt(connection, done, f"foreign key {constraint.name} of {constraint.table}", statement)
@@ -150,23 +150,23 @@ class Definitions(ABC):
         indexes: Sequence[Index],
         constraints: Sequence[Constraint],
         replicated: Collection[TableName],
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """What `complete_indexes` and `complete_constraints` would create, with the statements."""
-        wanted, _ = self._lacking_indexes(connection, indexes)
-        lacks = [
-            Lack("", f"index {index.name} of {index.table}", "the master has it", statement, Severity.WARNING)
+        wanted, _ = self._missing_indexes(connection, indexes)
+        issues = [
+            Issue("", f"index {index.name} of {index.table}", "the master has it", statement, Severity.WARNING)
             for index, statement in wanted
         ]
-        return lacks + [
-            Lack("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
-            for each, statement in self._lacking_foreign_keys(connection, constraints, replicated)
+        return issues + [
+            Issue("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
+            for each, statement in self._missing_foreign_keys(connection, constraints, replicated)
         ]
 
     def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
         """Empty: there are no domains."""
         return []
 
-    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+    def missing_domain_checks(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Issue]:
         """Empty: the master's checks hold there."""
         return []
 
@@ -176,7 +176,7 @@ class Definitions(ABC):
         indexes: Sequence[Index],
         constraints: Sequence[Constraint],
         tables: Sequence[TableName],
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """Unique indexes that only the slave has."""
         del constraints
         extra = []
@@ -186,7 +186,7 @@ class Definitions(ABC):
                 continue
             drop = self.drop_index_statement(own.table, own.name)
             why = "the master has none, and the apply stops at the first row of the master's that does not meet it"
-            extra.append(Lack("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
+            extra.append(Issue("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
         return extra
 
     # Followed: see `Following`
@@ -245,7 +245,7 @@ class Definitions(ABC):
             return self.drop_foreign_key_statement(defined.table, next(named, defined.name))
         return self.drop_index_statement(defined.table, defined.name)
 
-    def _lacking_indexes(
+    def _missing_indexes(
         self, connection: Session, master: Sequence[Index]
     ) -> tuple[list[tuple[Index, str]], list[tuple[str, str]]]:
         """The indexes that can be created, with their statements; and the others, with the reasons."""
@@ -277,7 +277,7 @@ class Definitions(ABC):
                 left_out.append((what, str(error)))
         return wanted, left_out
 
-    def _lacking_foreign_keys(
+    def _missing_foreign_keys(
         self, connection: Session, master: Sequence[Constraint], replicated: Collection[TableName]
     ) -> Iterator[tuple[Constraint, str]]:
         """One after the other: the name of one may be free only before another one is made."""

@@ -23,7 +23,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.definitions import Definitions
 
 
-def lacking_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
+def missing_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
     """The privileges that an account lacks on existing tables, whose quoted names are `places`. They are found by
     statements that change no row."""
     lacking: dict[TableName, list[str]] = {}
@@ -91,7 +91,7 @@ class DefinedLoadTarget(LoadTarget, ABC):
         """Does nothing: a user-defined type of the master is a text here."""
         return []
 
-    def collations_lacking(
+    def missing_collations(
         self, connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]
     ) -> list[str]:
         """Empty: created columns distinguish all texts."""

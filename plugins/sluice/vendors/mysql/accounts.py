@@ -11,7 +11,7 @@ from sluice.database.accounts import Accounts
 from sluice.database.preflight import Preflight, Wanted
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Lack, Severity, mending
+from sluice.model.issue import Issue, Severity, fixes
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.common.own_tables import TABLES
 from sluice.vendors.mysql import catalog, grants
@@ -54,37 +54,37 @@ class Server:
     """`innodb_page_size`, in bytes."""
 
 
-def of_server(server: Server) -> list[Lack]:
-    """The lacks of a server. Pure."""
-    lacks = []
+def of_server(server: Server) -> list[Issue]:
+    """The issues of a server. Pure."""
+    issues = []
     oldest = OLDEST[server.mariadb]
     if server.version < oldest:
         name = "MariaDB" if server.mariadb else "MySQL"
         least = ".".join(map(str, oldest[:2]))
         why = f"it is {'.'.join(map(str, server.version))}, and lacks what loaders claim blocks with"
-        lacks.append(Lack("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
+        issues.append(Issue("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
     if not server.local_infile:
         why = "rows are loaded, and changes staged, by LOAD DATA LOCAL; nothing is read from a file"
-        lacks.append(Lack("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
+        issues.append(Issue("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
     if server.flush_at_commit != 1:
         now = server.flush_at_commit
         why = f"it is {now}: a crash of the machine would undo commits whose changes the master has deleted"
         statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
-        lacks.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
+        issues.append(Issue("", "innodb_flush_log_at_trx_commit = 1", why, statement))
     if server.page < SMALLEST_PAGE:
         why = (
             f"it is {server.page}: a key has {server.page * 3 // 16:,} bytes there at most, too few for Sluice's own "
             "tables and for many of yours"
         )
         remedy = "Take a server that was initialized with pages of 16 KiB, the default: the size cannot be changed."
-        lacks.append(Lack("", f"innodb_page_size of {SMALLEST_PAGE} or more", why, None, remedy=remedy))
+        issues.append(Issue("", f"innodb_page_size of {SMALLEST_PAGE} or more", why, None, remedy=remedy))
     if server.logs_statements:
         why = "it is STATEMENT: the server refuses what sessions of READ COMMITTED write"
-        lacks.append(Lack("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
+        issues.append(Issue("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
     if server.read_only:
         why = "the account may write to a server that is read-only for others only with the right to do so"
-        lacks.append(Lack("", "a server that takes writes", why, None, Severity.WARNING))
-    return lacks
+        issues.append(Issue("", "a server that takes writes", why, None, Severity.WARNING))
+    return issues
 
 
 def _server(session: MySQLSession) -> Server:
@@ -99,10 +99,10 @@ def _server(session: MySQLSession) -> Server:
     return Server(session.mariadb, session.version, bool(infile), flushed, bool(read_only), bool(logs_statements), page)
 
 
-def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
+def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Issue]:
     """The missing privileges on the databases of replicated tables, and on the connection's."""
     grantee = session.prepared_account or grants.own_account(session)
-    lacks = []
+    issues = []
     for database in databases:
         granted = grants.granted(session, grantee, database)
         if {"ALL", "ALL PRIVILEGES"} & granted:
@@ -110,27 +110,27 @@ def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
         if lacking := [privilege for privilege in PRIVILEGES if privilege not in granted]:
             why = "tables are made, loaded and changed there; a role that is not active does not count"
             named = ", ".join(lacking)
-            lacks.append(Lack("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
+            issues.append(Issue("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
         if "TRIGGER" not in granted:
             why = "without it nobody is told of triggers that act on what is applied"
             statement = grants.grant("TRIGGER", database, grantee)
-            lacks.append(Lack("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
-    return lacks
+            issues.append(Issue("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
+    return issues
 
 
-def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]:
+def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Issue]:
     """Triggers of replicated tables, as warnings: nobody can disable them."""
     if not tables:
         return []
     condition, values = catalog.among(session, tables, catalog.OF_TRIGGERS)
-    lacks = []
+    issues = []
     for database, name, trigger in session.read_schema(
         sql_files.render("mysql", "triggers", tables=condition), values
     ).fetchall():
         table = catalog.table_of(session, database, name)
         why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
-        lacks.append(Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
-    return lacks
+        issues.append(Issue("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
+    return issues
 
 
 class MySQLPreflight(Preflight):
@@ -145,7 +145,7 @@ class MySQLPreflight(Preflight):
         *,
         part: bool = False,
         light: bool = False,
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
         session = native(connection)
         tables = [definition.table for definition in wanted.definitions] if wanted is not None else []
@@ -158,11 +158,11 @@ class MySQLPreflight(Preflight):
             *_of_tables(session, tables),
         ]
 
-    def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
-        """A lack for a refused account."""
-        return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
+    def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:
+        """An issue for a refused account."""
+        return Issue("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
 
-    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Empty: a slave draws no numbers."""
         return []
 
@@ -252,13 +252,13 @@ class MySQLAccounts(Accounts):
         for statement in statements:
             native(connection).run(statement)
 
-    def mended(self, connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
-        """Nothing can be tried, so the account's grants are read; one read finds all lacks."""
+    def fixed(self, connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
+        """Nothing can be tried, so the account's grants are read; one read finds all issues."""
         session = native(connection)
         kept = [] if made else [self.create_role(role)]
         session.prepared_account = _account_of(session, role) if made else grants.account(role, ANYWHERE)
         try:
-            return kept + mending(current_lacks(), kept)
+            return kept + fixes(current_issues(), kept)
         finally:
             session.prepared_account = None
 

@@ -27,7 +27,7 @@ from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.alter import Alterer, TableChange
 from sluice.vendors.common.definitions import Definitions, same_index
-from sluice.vendors.common.load_target import DefinedLoadTarget, lacking_privileges
+from sluice.vendors.common.load_target import DefinedLoadTarget, missing_privileges
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.catalog import DEFINITIONS, MySQLSlaveTables, MySQLTable, needed_indexes
 from sluice.vendors.mysql.column_types import TEXTS, TYPES, ColumnTexts
@@ -269,9 +269,9 @@ class MySQLLoadTarget(DefinedLoadTarget):
             found[definition.table] = f"{what or error.reason.rstrip('.')}; {remedy}"
         return found
 
-    def lacking_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
         """The privileges that this account lacks on existing tables."""
-        return lacking_privileges(native(connection).run, {table: catalog.place(table) for table in tables})
+        return missing_privileges(native(connection).run, {table: catalog.place(table) for table in tables})
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
         """Makes an absent table with its key; the columns have types of this server. Nothing of the master's

@@ -7,14 +7,14 @@ from sluice.database.preflight import MasterPreflight, Wanted
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.rows import OracleRows
 from sluice.vendors.oracle.schemas import OracleSchemas
 from sluice.vendors.oracle.session import OracleSession, native
-from sluice.vendors.oracle.source import lacks_master
-from sluice.vendors.oracle.source.lacks_master import NEVER_RAN, of_account, of_server
+from sluice.vendors.oracle.source import preflight_master
+from sluice.vendors.oracle.source.preflight_master import NEVER_RAN, of_account, of_server
 
 PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",
@@ -28,11 +28,11 @@ PRIVILEGES = {
 }
 
 
-def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
-    """Triggers of replicated tables, as lacks: a session cannot disable them."""
+def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Issue]:
+    """Triggers of replicated tables, as issues: a session cannot disable them."""
     why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
     return [
-        Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING)
+        Issue("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING)
         for table, trigger in catalog.triggers(session, tables)
     ]
 
@@ -40,13 +40,13 @@ def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack
 class OraclePreflight(MasterPreflight):
     """Finds what a server lacks, before anything is changed."""
 
-    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Issue]:
         """What the master lacks: privileges of the account, and properties of its tables; beside redo, what reading its
         rows needs."""
         session = native(connection)
         if session.redo is not None:
-            return lacks_master.beside_redo(session)
-        return lacks_master.lacks(session, replication, light=light)
+            return preflight_master.beside_redo(session)
+        return preflight_master.issues(session, replication, light=light)
 
     def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
         """What the master's tables for which `covers` is true need on a slave."""
@@ -68,23 +68,23 @@ class OraclePreflight(MasterPreflight):
         *,
         part: bool = False,
         light: bool = False,
-    ) -> list[Lack]:
+    ) -> list[Issue]:
         """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
         session = native(connection)
-        lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-        lacks += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
+        issues = [Issue("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
+        issues += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
         if wanted is not None:
-            lacks += _of_tables(session, [definition.table for definition in wanted.definitions])
-        return lacks
+            issues += _of_tables(session, [definition.table for definition in wanted.definitions])
+        return issues
 
-    def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
-        """A lack for a refused account."""
-        return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
+    def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:
+        """An issue for a refused account."""
+        return Issue("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
 
-    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Empty: sequences are not replicated."""
         return []
 
-    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Empty: a slave draws no numbers."""
         return []

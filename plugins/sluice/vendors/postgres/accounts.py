@@ -19,7 +19,7 @@ from sluice.database.accounts import Content
 from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo, option_fault
-from sluice.model.lack import Lack, mending
+from sluice.model.issue import Issue, fixes
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
@@ -160,15 +160,15 @@ def run(connection: Session, statements: Iterable[str]) -> None:
         connection.execute(statement.encode())
 
 
-def mended(connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
+def fixed(connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
     """See `Accounts`. Runs the statements in a transaction and rolls it back."""
     kept = [] if made else [create_role(role)]
     with native(connection).transaction(force_rollback=True):
         run(connection, kept)
         for _ in range(ROUNDS):
             with _acting_as(connection, role):
-                lacks = current_lacks()
-            more = mending(lacks, kept)
+                issues = current_issues()
+            more = fixes(issues, kept)
             if not more:
                 break
             run(connection, more)

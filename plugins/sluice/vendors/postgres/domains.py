@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sluice import sql_files
 from sluice.database.schema import Comment, DomainCheck
 from sluice.database.session import Session
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
@@ -21,11 +21,11 @@ def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck
     return [DomainCheck(*row) for row in rows]
 
 
-def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Issue]:
     """Checks that only one side has, or that the sides define differently."""
     on_slave = {(own.schema, own.domain, own.name): own for own in slave}
     wanted = {(one.schema, one.domain, one.name): one for one in master}
-    lacks = []
+    issues = []
     for place in sorted(on_slave.keys() | wanted.keys()):
         own, one = on_slave.get(place), wanted.get(place)
         if own and one and own.definition == one.definition:
@@ -37,10 +37,10 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
         ]
         why = "the master has it" if one and not own else "the master has another" if one else "the master has none"
         what = f"check {name}" if name else "NOT NULL"
-        lacks.append(
-            Lack("", f"{what} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
+        issues.append(
+            Issue("", f"{what} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
         )
-    return lacks
+    return issues
 
 
 def adding(check: DomainCheck) -> str:

@@ -11,7 +11,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.database.failover import FailoverTable
 from sluice.database.session import Rows, Session
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch, switches_of
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position, Window
 from sluice.model.schema_definitions import Definition, Difference
@@ -20,7 +20,7 @@ from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, 
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
-from sluice.vendors.postgres.lacks import lack
+from sluice.vendors.postgres.issues import issue
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.privileges import Account
 from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
@@ -249,7 +249,7 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
     return "; ".join(ungranted)
 
 
-def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
+def missing_rights(connection: Session, wanted: Sequence[Difference]) -> list[Issue]:
     """The missing rights for creating some of `wanted`. Raises psycopg's errors."""
     automatic = [one for one in wanted if one.automatic]
     owners = [(_owner(one), one.definition.schema) for one in automatic if one.kind == "owner"]
@@ -272,7 +272,7 @@ def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[La
     return [_right(kind, name, schema, account, automatic) for kind, name, schema in rows]
 
 
-def _right(kind: str, name: str, schema: str, account: Account, automatic: Sequence[Difference]) -> Lack:
+def _right(kind: str, name: str, schema: str, account: Account, automatic: Sequence[Difference]) -> Issue:
     role, made = account.role, list[Difference]()
     if kind == "member":
         what, statements = f"membership in the role {name}", [f"GRANT {name} TO {role}"]
@@ -301,7 +301,7 @@ def _right(kind: str, name: str, schema: str, account: Account, automatic: Seque
             why = f"settings of {'roles in this database' if of_roles else 'it'} are not made"
             made = [one for one in automatic if one.kind == "setting" and _of_role(one) == of_roles]
         statements = [statement.strip(" ;") for one in made for statement in one.statements]
-    return lack(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
+    return issue(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
 
 
 def _owner(difference: Difference) -> str:

@@ -14,12 +14,12 @@ from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.configuration.resolve import MASTER_MARKS, SLAVE_MARKS, SLAVE_TABLES
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.lack import MASTER, Lack, slave_side
+from sluice.model.issue import MASTER, Issue, slave_side
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
 from sluice.vendors.postgres import privileges, session_locks
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.lacks import lack, listed, of_foreign, schema_lack
+from sluice.vendors.postgres.issues import issue, listed, of_foreign, schema_issue
 
 _USED = "an object that they make under one of Sluice's names would be used as its own, with the rights of {role}"
 
@@ -59,15 +59,15 @@ class OwnSchema:
 
 
 class SchemaUnsafe(Terminal):
-    """The schema is not safe for Sluice's objects; `lacks` gives the reasons."""
+    """The schema is not safe for Sluice's objects; `issues` gives the reasons."""
 
-    def __init__(self, own: OwnSchema, lacks: Sequence[Lack]):
-        reasons = "\n".join(f"- {lack}" for lack in lacks)
+    def __init__(self, own: OwnSchema, issues: Sequence[Issue]):
+        reasons = "\n".join(f"- {issue}" for issue in issues)
         super().__init__(
             f"{own.prefix}: Sluice's objects cannot be in the schema {own.quoted} as it is, and nothing was changed "
             f"there:\n{reasons}\nThen start again."
         )
-        self.lacks = tuple(lacks)
+        self.issues = tuple(issues)
 
 
 class NotOwned(Terminal):
@@ -102,7 +102,7 @@ def has(connection: Session, relation: str) -> bool:
 def expect_owned(connection: Session, own: OwnSchema) -> None:
     """Checks that the account owns all objects with Sluice's names. Raises `SchemaUnsafe`, psycopg's errors."""
     if wrong := of_foreign(privileges.role(connection), foreign(connection, own)):
-        raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
+        raise SchemaUnsafe(own, [issue.at(own.side, "") for issue in wrong])
 
 
 def expect_not_elsewhere(connection: Session, own: OwnSchema) -> None:
@@ -126,7 +126,7 @@ def elsewhere(connection: Session, own: OwnSchema) -> list[str]:
     return [name for name, schema in rows if _holds(connection, own, schema)]
 
 
-def lacks(connection: Session, own: OwnSchema) -> list[Lack]:
+def issues(connection: Session, own: OwnSchema) -> list[Issue]:
     """Why the schema is not safe for Sluice's objects. A schema that does not exist lacks nothing."""
     role = privileges.role(connection)
     return [*of_foreign(role, foreign(connection, own)), *_of_creators(connection, own, role)]
@@ -150,8 +150,8 @@ def secure(connection: Session, own: OwnSchema) -> None:
     (existing,) = privileges.schemas(connection, [own.name])
     if existing.owner is None:
         _make(connection, own, existing)
-    if wrong := lacks(connection, own):
-        raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
+    if wrong := issues(connection, own):
+        raise SchemaUnsafe(own, [issue.at(own.side, "") for issue in wrong])
 
 
 def elsewhere_reason(own: OwnSchema, schemas: Sequence[str]) -> str:
@@ -176,8 +176,8 @@ def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> Non
             session_locks.lock_transaction(connection, "schema")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
-        lack = schema_lack(privileges.role(connection), absent, "Sluice's own objects are made there")
-        raise SchemaUnsafe(own, [lack.at(own.side, "")]) from None
+        issue = schema_issue(privileges.role(connection), absent, "Sluice's own objects are made there")
+        raise SchemaUnsafe(own, [issue.at(own.side, "")]) from None
 
 
 def _holds(connection: Session, own: OwnSchema, schema: str) -> bool:
@@ -188,7 +188,7 @@ def _holds(connection: Session, own: OwnSchema, schema: str) -> bool:
     return bool(row and row[0])
 
 
-def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
+def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Issue]:
     rows = connection.execute(sql_files.render("postgres", "schema_creators"), {"schema": own.name}).fetchall()
     if not rows:
         return []
@@ -199,7 +199,7 @@ def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
     if any(owner for _, owner, _ in rows):
         statements.append(f"ALTER SCHEMA {own.quoted} OWNER TO {role}")
     names = listed([f"{name}, its owner," if owner else name for name, owner, _ in rows])
-    mend = ";\n".join(statements)
+    fix = ";\n".join(statements)
     shared = rows[0][2] or own.name == "public"
     remedy = ""
     if shared:
@@ -210,10 +210,10 @@ def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
             f"administrator may run instead: {inline}."
         )
     return [
-        lack(
+        issue(
             f"a schema {own.quoted} in which nobody else may CREATE",
             f"{names} may: {_USED.format(role=role)}",
-            None if shared else mend,
+            None if shared else fix,
             remedy=remedy,
         )
     ]

@@ -62,7 +62,7 @@ class Account:
     """Connections that the account can still open."""
     room_limit: str
     """What limits them."""
-    functions_lacking: tuple[str, ...]
+    missing_functions: tuple[str, ...]
     """Signatures of those of `FUNCTIONS` that it may not execute."""
     ahead: float
     """Seconds by which the server's clock is ahead of this machine's."""

@@ -92,7 +92,7 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
             "SELECT e.extname::text, n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         ).fetchall()
     )
-    lacks = []
+    issues = []
     for wanted in types:
         own, name = existing.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
@@ -100,7 +100,7 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
             if wanted.extension:
                 place = wanted.extension_schema or wanted.schema
                 if wanted.extension in places and places[wanted.extension] != place:
-                    lacks.append(
+                    issues.append(
                         TypeGap(
                             f"type {name} belongs to extension {wanted.extension}, which is in schema "
                             f"{places[wanted.extension]} on the slave",
@@ -109,32 +109,32 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
                         )
                     )
                 elif wanted.extension in places:
-                    lacks.append(
+                    issues.append(
                         TypeGap(
                             f"type {name} is not in the slave's version of extension {wanted.extension}",
                             f"ALTER EXTENSION {quoted(wanted.extension)} UPDATE",
                         )
                     )
                 elif wanted.extension not in available:
-                    lacks.append(
+                    issues.append(
                         TypeGap(
                             f"type {name} belongs to extension {wanted.extension}, which is not installed on "
                             "the slave's machine: install its package there"
                         )
                     )
             elif wanted.ddl is None:
-                lacks.append(TypeGap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
+                issues.append(TypeGap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
         elif own.kind != wanted.kind or own.extension != wanted.extension:
-            lacks.append(TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}"))
+            issues.append(TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}"))
         elif wanted.labels is not None:
             added = _labels_added(wanted, own)
             if added and not _may_alter(connection, own):
                 lacking = ", ".join(repr(label) for label in wanted.labels if label not in (own.labels or ()))
                 sentence = f"enum {name} lacks on the slave: {lacking}; this account may not add them"
-                lacks.append(TypeGap(sentence, ";\n".join(added)))
+                issues.append(TypeGap(sentence, ";\n".join(added)))
         elif own.comparable != wanted.comparable:
-            lacks.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
-    return lacks
+            issues.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
+    return issues
 
 
 def extensions_of_enums(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
@@ -199,7 +199,7 @@ def needing_superuser(connection: Session, extensions: Iterable[str]) -> set[str
     return {name for (name,) in rows}
 
 
-def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
+def missing_collations(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
     """Which of the collations `used` (qualified and quoted) the slave lacks and cannot create.
 
     `own`: user-defined collations of the master, which can be created if the server knows their provider.

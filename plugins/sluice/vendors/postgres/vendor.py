@@ -18,8 +18,8 @@ from sluice.vendors.postgres import (
     domains,
     failover,
     fetch_rows,
+    issues,
     key_order,
-    lacks,
     queries,
     row_copy,
     row_selection,
@@ -35,11 +35,11 @@ from sluice.vendors.postgres.changed_rows import changed_rows, row_digests
 from sluice.vendors.postgres.digester import PostgresDigester
 from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import lacks_master, server_load, snapshot, write_guard
+from sluice.vendors.postgres.source import preflight_master, server_load, snapshot, write_guard
 from sluice.vendors.postgres.source.broadcasts import PostgresBroadcasts
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.resources import PostgresCapture
-from sluice.vendors.postgres.target import constraints, following, lacks_slave, load_ownership, not_null
+from sluice.vendors.postgres.target import constraints, following, load_ownership, not_null, preflight_slave
 from sluice.vendors.postgres.target import tables as table_definitions
 from sluice.vendors.postgres.target.control_tables import PostgresTables
 
@@ -98,18 +98,18 @@ class PostgresSchemas(MasterSchemas):
     comments = staticmethod(domains.comments)
     views = staticmethod(views.read)
     domain_checks = staticmethod(domains.checks)
-    domain_checks_lacking = staticmethod(domains.lacking)
+    missing_domain_checks = staticmethod(domains.lacking)
 
 
 class PostgresPreflight(MasterPreflight):
     """What a server or an account on it lacks."""
 
-    of_refusal = staticmethod(lacks.of_refusal)
-    of_master = staticmethod(lacks_master.find)
-    sequences_of_master = staticmethod(lacks_master.of_sequences)
-    wanted = staticmethod(lacks_slave.wanted)
-    of_slave = staticmethod(lacks_slave.find)
-    sequences_of_slave = staticmethod(lacks_slave.of_sequences)
+    of_refusal = staticmethod(issues.of_refusal)
+    of_master = staticmethod(preflight_master.find)
+    sequences_of_master = staticmethod(preflight_master.of_sequences)
+    wanted = staticmethod(preflight_slave.wanted)
+    of_slave = staticmethod(preflight_slave.find)
+    sequences_of_slave = staticmethod(preflight_slave.of_sequences)
 
 
 class PostgresLoadTarget(LoadTarget):
@@ -117,12 +117,12 @@ class PostgresLoadTarget(LoadTarget):
 
     refusals = staticmethod(table_definitions.refusals)
     not_tables = staticmethod(table_definitions.not_tables)
-    lacking_privileges = staticmethod(table_definitions.lacking_privileges)
+    missing_privileges = staticmethod(table_definitions.missing_privileges)
     foreign_keys = staticmethod(table_definitions.foreign_keys)
     with_unique_values = staticmethod(table_definitions.with_unique_values)
     type_differences = staticmethod(types.differences)
     type_extensions = staticmethod(types.extensions_of_enums)
-    collations_lacking = staticmethod(types.collations_lacking)
+    missing_collations = staticmethod(types.missing_collations)
     create_types = staticmethod(types.create)
     extend_types = staticmethod(types.extend_enums)
     create_table = staticmethod(table_definitions.create)
@@ -152,7 +152,7 @@ class PostgresFailover(FailoverSupport):
     server_time = staticmethod(failover.server_time)
     sheet = staticmethod(failover.sheet)
     sessions_of = staticmethod(failover.sessions_of)
-    rights_lacking = staticmethod(failover.rights_lacking)
+    missing_rights = staticmethod(failover.missing_rights)
     make = staticmethod(failover.make)
     undo = staticmethod(failover.undo)
     set_sequence = staticmethod(failover.set_sequence)

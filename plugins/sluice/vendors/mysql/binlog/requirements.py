@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sluice import sql_files
 from sluice.database.errors import DatabaseRefused
 from sluice.errors import Terminal
-from sluice.model.lack import Lack, Severity, errors
+from sluice.model.issue import Issue, Severity, errors
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog, grants
 from sluice.vendors.mysql.connection import MySQLSession
@@ -39,10 +39,10 @@ _ACTIONS = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 class MasterUnfit(Terminal):
     """The master's log does not have all changes of the tables."""
 
-    def __init__(self, place: str, lacks: Sequence[Lack]):
-        listed = "\n".join(f"- {lack.what}: {lack.why}.{lack.mend}" for lack in lacks)
+    def __init__(self, place: str, issues: Sequence[Issue]):
+        listed = "\n".join(f"- {issue.what}: {issue.why}.{issue.fix}" for issue in issues)
         super().__init__(f"{place}: its binary log cannot be followed yet. Nothing was recorded.\n{listed}")
-        self.lacks = lacks
+        self.issues = issues
 
 
 @dataclass(frozen=True)
@@ -67,56 +67,56 @@ class Found:
     """Tables whose rows a foreign key changes, and how."""
 
 
-def lacking(found: Found) -> list[Lack]:
+def lacking(found: Found) -> list[Issue]:
     """What is missing. Pure."""
-    lacks = []
+    issues = []
 
-    def lack(what: str, why: str, statement: str | None = None, remedy: str = "") -> None:
-        lacks.append(Lack("", what, why, statement, remedy=remedy))
+    def issue(what: str, why: str, statement: str | None = None, remedy: str = "") -> None:
+        issues.append(Issue("", what, why, statement, remedy=remedy))
 
     if not found.mariadb or found.version < OLDEST:
-        lack("MariaDB 10.6 or later", "the log of other servers was never read", remedy="Use such a server.")
-        return lacks
+        issue("MariaDB 10.6 or later", "the log of other servers was never read", remedy="Use such a server.")
+        return issues
     if not found.logs:
         remedy = "Write log_bin and a server_id into the server's configuration, and restart it."
-        lack("log_bin", "the server has no binary log", remedy=remedy)
+        issue("log_bin", "the server has no binary log", remedy=remedy)
     for name, (wanted, why) in SETTINGS.items():
         if found.settings.get(name, "").upper() != wanted:
             value = wanted if wanted.isdigit() else f"'{wanted}'"
             lasting = f"{why}; the server's configuration needs it, too, for its next start"
-            lack(f"{name} = {wanted}", lasting, f"SET GLOBAL {name} = {value}")
+            issue(f"{name} = {wanted}", lasting, f"SET GLOBAL {name} = {value}")
     kept = int(found.settings.get("binlog_expire_logs_seconds") or 0)
     if 0 < kept < SHORTEST_KEPT:
         why = f"it is {kept}: what is deleted before it was recorded is lost, and all slaves are loaded again"
         longer = f"SET GLOBAL binlog_expire_logs_seconds = {10 * SHORTEST_KEPT}"
         what = f"binlog_expire_logs_seconds of {SHORTEST_KEPT} or more, or 0"
-        lacks.append(Lack("", what, why, longer, Severity.WARNING))
+        issues.append(Issue("", what, why, longer, Severity.WARNING))
     for name, databases in found.filters.items():
         if databases:
             remedy = "Take it out of the server's configuration, and restart it."
-            lack(f"no {name}", f"only some databases are logged ({databases})", remedy=remedy)
+            issue(f"no {name}", f"only some databases are logged ({databases})", remedy=remedy)
     for privilege, why in PRIVILEGES.items():
         if not {privilege, "ALL PRIVILEGES"} & found.privileges:
-            lack(privilege, why, f"GRANT {privilege} ON *.* TO {found.account}")
+            issue(privilege, why, f"GRANT {privilege} ON *.* TO {found.account}")
     for database, names_of in found.lacking_on.items():
         why = "tables are read, and their foreign keys are hidden without"
         given = grants.grant(", ".join(names_of), database, found.account)
         severity = Severity.WARNING if database in found.unseen else Severity.ERROR
-        lacks.append(Lack("", f"{', '.join(names_of)} on {database}", why, given, severity))
+        issues.append(Issue("", f"{', '.join(names_of)} on {database}", why, given, severity))
     for table, why in found.unfit.items():
         # For a person to run: it rebuilds a table of the application.
         other = "" if "history" in why else f"Run ALTER TABLE {_place(table)} ENGINE = {ENGINE}, or leave"
-        lack(f"{table} as a plain table of {ENGINE}", why, remedy=f"{other or 'Leave'} the table out.")
+        issue(f"{table} as a plain table of {ENGINE}", why, remedy=f"{other or 'Leave'} the table out.")
     for table, why in found.cascades:
         remedy = "Let the application change these rows itself, or leave the tables out."
-        lack(f"{table} without actions of foreign keys", why, remedy=remedy)
-    return lacks
+        issue(f"{table} without actions of foreign keys", why, remedy=remedy)
+    return issues
 
 
 def expect(session: MySQLSession, tables: Sequence[TableName]) -> None:
     """Raises `MasterUnfit`."""
-    if lacks := errors(lacking(find(session, tables))):
-        raise MasterUnfit(session.info.place, lacks)
+    if issues := errors(lacking(find(session, tables))):
+        raise MasterUnfit(session.info.place, issues)
 
 
 def find(session: MySQLSession, tables: Sequence[TableName], schemas: Iterable[str] = ()) -> Found:
@@ -135,8 +135,8 @@ def find(session: MySQLSession, tables: Sequence[TableName], schemas: Iterable[s
     lacking_on = {}
     for database in databases:
         had = grants.granted(session, account, database)
-        if "ALL PRIVILEGES" not in had and (lacks := [each for each in OF_TABLES if each not in had]):
-            lacking_on[database] = lacks
+        if "ALL PRIVILEGES" not in had and (issues := [each for each in OF_TABLES if each not in had]):
+            lacking_on[database] = issues
     return Found(
         session.mariadb, session.version, logs, settings, filters, frozenset(privileges), lacking_on,
         frozenset(databases) - seen, account,

@@ -19,8 +19,8 @@ from sluice.database.vendor import Master
 from sluice.errors import Terminal
 from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
+from sluice.model.issue import Issue
 from sluice.model.key_ranges import Match
-from sluice.model.lack import Lack
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
@@ -76,7 +76,7 @@ def _in_stream(session: Session, shape: TableShape, known: TableShape | None) ->
 class LoggedPreflight(MySQLPreflight, MasterPreflight):
     """Finds what a master lacks."""
 
-    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Issue]:
         session = native(connection)
         schemas = [rule.pattern.schema for rule in replication.tables if rule.replicate]
         return requirements.lacking(requirements.find(session, _tables(session, replication), schemas))
@@ -86,7 +86,7 @@ class LoggedPreflight(MySQLPreflight, MasterPreflight):
         sizes = LoggedRows().estimates(master, tables).values()
         return Wanted(LoggedSchemas().tables(master, tables), [], [], ENCODING, sum(size.bytes for size in sizes))
 
-    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Empty: sequences are not replicated."""
         return []
 

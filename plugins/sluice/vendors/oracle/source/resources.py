@@ -16,7 +16,7 @@ from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.common.locks import SECONDS
 from sluice.vendors.oracle.sessions import NAMED_LOCKS
-from sluice.vendors.oracle.source import lacks_master
+from sluice.vendors.oracle.source import preflight_master
 from sluice.vendors.oracle.source.bound import Bound
 from sluice.vendors.oracle.source.tables_registry import Registry
 
@@ -145,7 +145,7 @@ class OracleCapture(Bound):
         if files:
             # What the trigger on the database calls must work before that is there: DDL would fail.
             self._expect_compiled()
-            if _MAY_TRIGGER in lacks_master.granted(self.native, itself=True):
+            if _MAY_TRIGGER in preflight_master.granted(self.native, itself=True):
                 self._run([DDL_TRIGGER])
                 files.append(DDL_TRIGGER)
                 self._expect_compiled()

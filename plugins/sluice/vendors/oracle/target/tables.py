@@ -26,7 +26,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.alter import AGAIN, Alterer, DefinitionRefused, TableChange
 from sluice.vendors.common.catalog import Catalog
 from sluice.vendors.common.definitions import Definitions, Unindexable, same_index
-from sluice.vendors.common.load_target import DefinedLoadTarget, lacking_privileges
+from sluice.vendors.common.load_target import DefinedLoadTarget, missing_privileges
 from sluice.vendors.oracle import catalog, column_types, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import OLD
@@ -110,9 +110,9 @@ class OracleLoadTarget(DefinedLoadTarget):
         used = catalog.relations(connection, [table for table in tables if table not in faults])
         return faults | {table: f"a {what.lower()}" for table, what in used.items() if what != "TABLE"}
 
-    def lacking_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
         """The privileges that this account lacks on existing tables."""
-        return lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
+        return missing_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
         """Makes an absent table with its key. DDL commits by itself. Nothing of the master's expressions is run:

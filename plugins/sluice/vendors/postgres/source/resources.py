@@ -16,7 +16,7 @@ from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
 from sluice.configuration.rule import TablePattern
 from sluice.database.capture import Installation, Line
 from sluice.errors import Terminal
-from sluice.model.lack import MASTER
+from sluice.model.issue import MASTER
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import own_schema, session_locks
 from sluice.vendors.postgres.own_schema import OwnSchema

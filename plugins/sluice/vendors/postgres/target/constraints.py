@@ -20,7 +20,7 @@ from sluice import sql_files
 from sluice.database.load import Completed
 from sluice.database.schema import Constraint, Index
 from sluice.database.session import Session
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
@@ -96,7 +96,7 @@ def complete_indexes(
     """
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
-    for wanted, own in _lacking_indexes(connection, master):
+    for wanted, own in _missing_indexes(connection, master):
         if stopped():
             break
         _attempt(done, _name_of(wanted), partial(_index, connection, examiner, wanted, own))
@@ -118,7 +118,7 @@ def complete_constraints(
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
     known = set(replicated)
-    for wanted, own in _lacking_constraints(connection, master):
+    for wanted, own in _missing_constraints(connection, master):
         if stopped():
             break
         if wanted.kind == "f" and wanted.parent not in known:
@@ -133,20 +133,20 @@ def lacking(
     indexes_of_master: Sequence[Index],
     constraints_of_master: Sequence[Constraint],
     replicated: Collection[TableName],
-) -> list[Lack]:
+) -> list[Issue]:
     """What `complete_indexes` and `complete_constraints` would make, with the statements; makes nothing."""
     known = set(replicated)
-    lacks: list[tuple[Index | Constraint, list[str]]] = [
-        (wanted, index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
+    issues: list[tuple[Index | Constraint, list[str]]] = [
+        (wanted, index_statements(wanted, own)) for wanted, own in _missing_indexes(connection, indexes_of_master)
     ]
-    lacks += [
+    issues += [
         (wanted, constraint_statements(wanted, own))
-        for wanted, own in _lacking_constraints(connection, constraints_of_master)
+        for wanted, own in _missing_constraints(connection, constraints_of_master)
         if wanted.kind != "f" or wanted.parent in known
     ]
     return [
-        Lack("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)
-        for wanted, statements in lacks
+        Issue("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)
+        for wanted, statements in issues
     ]
 
 
@@ -155,7 +155,7 @@ def surplus(
     indexes_of_master: Sequence[Index],
     constraints_of_master: Sequence[Constraint],
     tables: Sequence[TableName],
-) -> list[Lack]:
+) -> list[Issue]:
     """What constrains `tables` on the slave and not on the master, under any name; drops nothing.
 
     Other indexes that only the slave has come last, as notes: its readers may need them.
@@ -171,12 +171,12 @@ def surplus(
     ]
     constraining += [own for own in constraints(connection, tables) if (own.table, definition(own)) not in defined]
     return [
-        Lack("", _name_of(own), _SURPLUS, _drop(own), Severity.WARNING)
+        Issue("", _name_of(own), _SURPLUS, _drop(own), Severity.WARNING)
         for own in constraining
         # Except Sluice's own check of a column that waits for its values.
         if (own.table, own.name) not in names and not own.name.startswith(PENDING)
     ] + [
-        Lack(
+        Issue(
             "",
             _name_of(own),
             _SURPLUS_INDEX,
@@ -195,7 +195,7 @@ def _drop(own: Index | Constraint) -> str:
     return _drop_constraint(own.table, own.name)
 
 
-def _lacking_indexes(connection: Session, master: Sequence[Index]) -> Iterator[tuple[Index, Index | None]]:
+def _missing_indexes(connection: Session, master: Sequence[Index]) -> Iterator[tuple[Index, Index | None]]:
     """The indexes that the slave lacks, with what it has instead: an invalid index, or one without the constraint."""
     tables = list(dict.fromkeys(index.table for index in master))
     present = {(index.table, index.name): index for index in indexes(connection, tables)}
@@ -207,7 +207,7 @@ def _lacking_indexes(connection: Session, master: Sequence[Index]) -> Iterator[t
             yield wanted, own
 
 
-def _lacking_constraints(
+def _missing_constraints(
     connection: Session, master: Sequence[Constraint]
 ) -> Iterator[tuple[Constraint, Constraint | None]]:
     """The constraints that the slave lacks or has not validated, checks first, with what the slave has."""

@@ -226,7 +226,7 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
     return taken | dict.fromkeys(long, too_long)
 
 
-def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+def missing_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
     """Table → privileges that this account lacks on it, e.g. `INSERT, DELETE`."""
     wanted = list(tables)
     rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()

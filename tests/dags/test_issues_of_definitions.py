@@ -17,7 +17,7 @@ from sluice.cli import status
 from sluice.control.own_tables import LoadOwner
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
-from sluice.coordination.records import Lacks, Status
+from sluice.coordination.records import Issues, Status
 from sluice.model import comparison_trigger
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -139,7 +139,7 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_reported_with_the_statem
         assert look() == "1 thing needs a person, 1 notice sent"
         assert look() == "1 thing needs a person, 0 notices sent"
         (notice,) = told.notices
-        found = Lacks(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
+        found = Issues(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
         said = status_of(rig)
         for one in found:
             assert one.on_slave in notice["text"] and one.on_slave in said
@@ -247,7 +247,7 @@ def test_a_constraint_that_only_the_slave_has_is_reported_until_it_is_dropped(
     assert look() == "1 thing needs a person, 1 notice sent"
     (notice,) = told.notices
     assert notice["subject"] == "DEMO_ \u2192 dr1: 5 definitions not as on its master"
-    found = Lacks(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
+    found = Issues(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
     for one in found:
         assert "the master has none, and the apply stops" in one.what and one.on_slave in notice["text"]
         rig.slave.execute(one.statement.encode())

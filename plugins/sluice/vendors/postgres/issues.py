@@ -1,4 +1,4 @@
-"""Makes `Lack`s of facts of the catalogue about the account or the server of either side. Pure."""
+"""Makes `Issue`s of facts of the catalogue about the account or the server of either side. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from sluice.counted import counted
 from sluice.counted import listed as shortened
 from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.model.connection import ConnectionInfo
-from sluice.model.lack import ADMINISTRATOR, Lack, Severity
+from sluice.model.issue import ADMINISTRATOR, Issue, Severity
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.privileges import OLDEST, Account, Foreign, Schema
 from sluice.vendors.postgres.sequences import quoted_name
@@ -22,7 +22,7 @@ SHOWN = 8
 """The most names that a sentence lists."""
 
 
-def lack(
+def issue(
     what: str,
     why: str,
     statement: str | None = None,
@@ -30,9 +30,9 @@ def lack(
     *,
     by: str = ADMINISTRATOR,
     remedy: str = "",
-) -> Lack:
-    """A lack without its side."""
-    return Lack("", what, why, statement, severity, by, remedy)
+) -> Issue:
+    """An issue without its side."""
+    return Issue("", what, why, statement, severity, by, remedy)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -45,32 +45,32 @@ def by_owner(owner: str) -> str:
     return f"the owner {owner} or {ADMINISTRATOR}"
 
 
-def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Lack]:
+def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Issue]:
     """What every account lacks on either side.
 
     `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: as configured.
     """
-    lacks = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
+    issues = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
     if account.superuser or account.powers:
-        lacks.append(superuser_lack(account, allow_superuser))
-    return lacks
+        issues.append(superuser_issue(account, allow_superuser))
+    return issues
 
 
-def _of_server(account: Account) -> Iterator[Lack]:
+def _of_server(account: Account) -> Iterator[Issue]:
     if account.version < OLDEST:
-        yield lack(
+        yield issue(
             f"PostgreSQL {OLDEST // 10000} or later",
             f"the server is PostgreSQL {account.version // 10000}",
             remedy="Upgrade the server.",
         )
     if account.standby:
-        yield lack(
+        yield issue(
             "a server that can be written to",
             "it is in recovery: a standby",
             remedy="Let the Airflow connection name the primary server, or promote this one.",
         )
     if account.session_shared:
-        yield lack(
+        yield issue(
             "a dedicated session for each client",
             "a pooler in front of the server gives a session to another client after each transaction, with its "
             "settings and locks",
@@ -79,17 +79,17 @@ def _of_server(account: Account) -> Iterator[Lack]:
         )
 
 
-def _of_rights(account: Account) -> Iterator[Lack]:
+def _of_rights(account: Account) -> Iterator[Issue]:
     if not account.may_connect:
-        yield connect_lack(account.database, account.role)
+        yield connect_issue(account.database, account.role)
     if account.may_use_plpgsql is not True:
         statement = "CREATE EXTENSION plpgsql"
         if account.may_use_plpgsql is False:
             statement = f"GRANT USAGE ON LANGUAGE plpgsql TO {account.role}"
-        yield lack("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement)
-    if account.functions_lacking:
-        functions = ", ".join(f"pg_catalog.{signature}" for signature in account.functions_lacking)
-        yield lack(
+        yield issue("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement)
+    if account.missing_functions:
+        functions = ", ".join(f"pg_catalog.{signature}" for signature in account.missing_functions)
+        yield issue(
             f"EXECUTE on {functions}",
             "positions are taken and secured with PostgreSQL's own functions, which everybody may execute unless "
             "that was revoked",
@@ -98,10 +98,10 @@ def _of_rights(account: Account) -> Iterator[Lack]:
         )
 
 
-def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
+def _of_limits(account: Account, loaders: int) -> Iterator[Issue]:
     needed = loaders + BESIDE_LOADERS
     if account.room < needed:
-        yield lack(
+        yield issue(
             f"{needed} free connections",
             f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with "
             f"{counted(loaders, 'loader')} and the apply use up to {needed}, and wait for one where there is none",
@@ -110,7 +110,7 @@ def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
         )
     if abs(account.ahead) > CLOCKS_APART + account.uncertain:
         direction = "ahead of" if account.ahead > 0 else "behind"
-        yield lack(
+        yield issue(
             "the right time",
             f"the server's clock is {abs(account.ahead):.0f} s {direction} this machine's: ages and lags are shown "
             "wrong by as much",
@@ -119,11 +119,11 @@ def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
         )
 
 
-def superuser_lack(account: Account, allowed: bool) -> Lack:
+def superuser_issue(account: Account, allowed: bool) -> Issue:
     """The account is a superuser, or may become a similar role."""
     what = "is a superuser" if account.superuser else f"may become {listed(account.powers)}"
     remedy = "Make an account that has just what is needed (docs/privileges.md), and let the Airflow connection name it"
-    return lack(
+    return issue(
         "an account that is no superuser",
         f"{account.role} {what}: SQL that somebody gets run with its rights, by a stolen password or a mistake, "
         "reaches all databases of the server, its files and its programs",
@@ -134,9 +134,9 @@ def superuser_lack(account: Account, allowed: bool) -> Lack:
     )
 
 
-def connect_lack(database: str, role: str) -> Lack:
+def connect_issue(database: str, role: str) -> Issue:
     """The account may not connect to the database; both quoted."""
-    return lack(
+    return issue(
         f"CONNECT on the database {database}",
         "nothing can be done there without",
         f"GRANT CONNECT ON DATABASE {database} TO {role}",
@@ -144,9 +144,9 @@ def connect_lack(database: str, role: str) -> Lack:
     )
 
 
-def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> list[Lack]:
+def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> list[Issue]:
     """Privileges that the account lacks on existing schemas. `needs`: schema → privilege → what needs it."""
-    lacks = []
+    issues = []
     for schema in schemas:
         if schema.owner is None:
             continue
@@ -154,36 +154,36 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
         missing = {privilege: why for privilege, why in needs[schema.name].items() if not has[privilege]}
         if missing:
             privileges = ", ".join(missing)
-            lacks.append(
-                lack(
+            issues.append(
+                issue(
                     f"{privileges} on the schema {schema.quoted}",
                     "; ".join(dict.fromkeys(missing.values())),
                     f"GRANT {privileges} ON SCHEMA {schema.quoted} TO {account.role}",
                     by=by_owner(schema.owner),
                 )
             )
-    return lacks
+    return issues
 
 
-def schema_lack(role: str, schema: Schema, why: str) -> Lack:
+def schema_issue(role: str, schema: Schema, why: str) -> Issue:
     """A schema that does not exist and that the account `role` may not create."""
-    return lack(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
+    return issue(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
 
 
-def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
+def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Issue]:
     """Objects with Sluice's names that do not belong to its account `role`."""
-    lacks = []
+    issues = []
     if former := [each for each in objects if each.owned_by_superuser and each.kind in _OWNABLE]:
-        lacks.append(
-            lack(
+        issues.append(
+            issue(
                 f"the ownership of {listed([each.quoted for each in former])}",
                 f"these are Sluice's own and belong to {_owners(former)}; {role} upgrades and replaces them",
                 ";\n".join(_owned_by(role, former)),
             )
         )
     if others := [each for each in objects if each not in former]:
-        lacks.append(
-            lack(
+        issues.append(
+            issue(
                 f"the ownership of {listed([each.quoted for each in others])}",
                 f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
                 # A prepared object stays dangerous under any owner, by its triggers and privileges.
@@ -192,7 +192,7 @@ def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
                 "rename them, or let schema: name another schema.",
             )
         )
-    return lacks
+    return issues
 
 
 def _owners(objects: Sequence[Foreign]) -> str:
@@ -203,12 +203,12 @@ def _owned_by(role: str, objects: Sequence[Foreign]) -> list[str]:
     return [f"ALTER {each.kind} {each.quoted} OWNER TO {role}" for each in objects]
 
 
-def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Lack]:
+def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Issue]:
     """Row level security applies to the account on these `tables` (quoted)."""
     if not tables:
         return []
     return [
-        lack(
+        issue(
             f"BYPASSRLS for {account.role}",
             f"row level security hides rows of {listed(tables)} from it: {why}",
             f"ALTER ROLE {account.role} BYPASSRLS",
@@ -216,15 +216,15 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
     ]
 
 
-def sequences_lack(
+def sequences_issue(
     sequences: Iterable[SequenceDefinition | FreeSequence], privileges: str, why: str, role: str
-) -> list[Lack]:
+) -> list[Issue]:
     """`privileges` that the account lacks on sequences, grouped by owner."""
     groups: dict[str, dict[str, None]] = {}
     for each in sequences:
         groups.setdefault(each.owner, {})[quoted_name(each)] = None
     return [
-        lack(
+        issue(
             f"{privileges} on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
             why,
             f"GRANT {privileges} ON SEQUENCE {', '.join(names)} TO {role}",
@@ -235,7 +235,7 @@ def sequences_lack(
     ]
 
 
-def silence_lack(account: Account, keys: Sequence[str]) -> Lack:
+def silence_issue(account: Account, keys: Sequence[str]) -> Issue:
     """The account may not switch off triggers for its own session; `keys`: foreign keys that blocks would violate."""
     without = (
         "the apply then cannot switch off the slave's triggers and foreign keys in its session: they act on every "
@@ -243,7 +243,7 @@ def silence_lack(account: Account, keys: Sequence[str]) -> Lack:
     )
     if keys:
         without = f"foreign keys {listed(keys)} would be violated while blocks are loaded in any order; and {without}"
-    return lack(
+    return issue(
         "SET on the parameter session_replication_role",
         without,
         silence_statement(account.role, account.database, account.version),
@@ -251,8 +251,8 @@ def silence_lack(account: Account, keys: Sequence[str]) -> Lack:
     )
 
 
-def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
+def of_refusal(info: ConnectionInfo, reason: str) -> Issue:
     """The server, or a proxy, refuses the account; `reason` is a sentence."""
     if "permission denied for database" in reason:
-        return connect_lack(quoted(info.database), quoted(info.user))
-    return lack("a connection", reason.rstrip("."), remedy="")
+        return connect_issue(quoted(info.database), quoted(info.user))
+    return issue("a connection", reason.rstrip("."), remedy="")

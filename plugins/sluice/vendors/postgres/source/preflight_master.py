@@ -10,19 +10,19 @@ from sluice.configuration.model import Replication
 from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.lack import MASTER, Lack, Severity
+from sluice.model.issue import MASTER, Issue, Severity
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.lacks import (
+from sluice.vendors.postgres.issues import (
     by_owner,
-    lack,
+    issue,
     listed,
     of_account,
     of_row_security,
     of_schemas,
-    schema_lack,
-    sequences_lack,
+    schema_issue,
+    sequences_issue,
 )
 from sluice.vendors.postgres.privileges import Account, Relation
 from sluice.vendors.postgres.source import owner_code, resources
@@ -37,12 +37,12 @@ _FOR_TABLES = {
 _RESOURCES = "install_resources makes Sluice's own tables and functions there"
 
 
-def find(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+def find(connection: Session, replication: Replication, *, light: bool = False) -> list[Issue]:
     """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
 
     `light`: only what a replication that runs already cannot do without.
     """
-    return list(_Master(connection, replication, light).lacks())
+    return list(_Master(connection, replication, light).issues())
 
 
 class _Master:
@@ -51,7 +51,7 @@ class _Master:
         self.replication = replication
         self.light = light
         self.account = privileges.account(connection)
-        self.lines: list[Lack] = []
+        self.lines: list[Issue] = []
         """Of the configuration's lines that name what is not there."""
         self.tables = self._tables()
         self.relations = privileges.relations(connection, self.tables)
@@ -66,21 +66,21 @@ class _Master:
         self.needs = dict(needs)
         self.schemas = {schema.name: schema for schema in privileges.schemas(connection, needs)}
 
-    def lacks(self) -> Iterator[Lack]:
+    def issues(self) -> Iterator[Issue]:
         yield from of_account(
             self.account, self.replication.initial.parallel, allow_superuser=self.replication.master.allow_superuser
         )
         yield from self.lines
         own = self.schemas[self.replication.master.schema]
         if own.owner is None and not self.account.may_create:
-            yield schema_lack(self.account.role, own, _RESOURCES)
+            yield schema_issue(self.account.role, own, _RESOURCES)
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         yield from of_tables(self.account, self.relations, self._wanted())
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
         yield from self._of_owners()
         place = self._capture.own
-        yield from own_schema.lacks(self.connection, place)
+        yield from own_schema.issues(self.connection, place)
         reachable = privileges.logged_in(self.connection) and (own.usage or own.owner is None)
         if reachable and not own_schema.foreign(self.connection, place):
             yield from self._of_resources()
@@ -96,7 +96,7 @@ class _Master:
         try:
             return [resolved.table for resolved in self.replication.resolve(existing)]
         except Terminal as wrong:
-            self.lines.append(lack("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
+            self.lines.append(issue("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
         rules = ((table, self.replication.rule(table)) for table in existing)
         return [table for table, rule in rules if rule is not None and rule.replicate]
 
@@ -108,14 +108,14 @@ class _Master:
         locked = self.replication.initial.read == "locked"
         return {name: why for name, why in _FOR_TABLES.items() if locked or name != "UPDATE"}
 
-    def _of_owners(self) -> Iterator[Lack]:
+    def _of_owners(self) -> Iterator[Issue]:
         """Functions of the tables' owners that loads and verification could be made to run."""
         found: dict[tuple[str, str], list[str]] = {}
         for table, function, owner in owner_code.calls(self.connection, self.tables):
             found.setdefault((function, owner), []).append(table)
         allowed = self.replication.master.allow_owner_code
         for (function, owner), tables in found.items():
-            yield lack(
+            yield issue(
                 f"expressions of {listed(tables)} without {function} of {owner}",
                 f"{owner_code.WHERE_CALLED} calls it, so that {owner} can make loads "
                 f"and verification run it with the rights of {self.account.role}, which reads all replicated tables"
@@ -129,17 +129,17 @@ class _Master:
     def _capture(self) -> PostgresCapture:
         return PostgresCapture(self.connection, self.replication.prefix, self.replication.master.schema)
 
-    def _of_resources(self) -> Iterator[Lack]:
+    def _of_resources(self) -> Iterator[Issue]:
         prefix, schema = self.replication.prefix, self.replication.master.schema
         try:
             installation = self._capture.installed()
         except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
-            yield lack("resources of this release", str(other).rstrip("."))
+            yield issue("resources of this release", str(other).rstrip("."))
             return
         if installation is None:
             if taken := self._capture.taken():
                 error = resources.NamesTaken(prefix, schema, taken)
-                yield lack("names for Sluice's own objects", str(error).rstrip("."))
+                yield issue("names for Sluice's own objects", str(error).rstrip("."))
             return
         names = {"prefix": prefix.lower, "schema": quoted(schema)}
         rows = self.connection.execute(sql_files.render("postgres", "preflight_capture", **names)).fetchall()
@@ -149,7 +149,7 @@ class _Master:
         for owner, pairs in groups.items():
             functions = [function for function, _ in pairs]
             tables = list(dict.fromkeys(table for _, table in pairs))
-            yield lack(
+            yield issue(
                 f"EXECUTE on {listed(functions)} for {owner}",
                 f"{owner}, who owns {listed(tables)}, cannot make or attach partitions without it",
                 f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {owner}",
@@ -158,7 +158,7 @@ class _Master:
                 remedy="The DAGs install_resources and reconcile_tables, one after the other, grant it as well.",
             )
         if not self.light and not PostgresQueue(self.connection, prefix, schema).has_event_triggers():
-            yield lack(
+            yield issue(
                 "event triggers",
                 "without them changes of definitions and of partitions are found by comparison, a moment later "
                 "(docs/capture.md has the limits)",
@@ -169,10 +169,10 @@ class _Master:
                 "psql -1 -v ON_ERROR_STOP=1 DATABASE",
             )
 
-    def _of_options(self) -> Iterator[Lack]:
+    def _of_options(self) -> Iterator[Issue]:
         throttle = self.replication.initial.throttle
         if (throttle.active_sessions, throttle.replica_lag) != (None, None) and not self.account.sees_others:
-            yield lack(
+            yield issue(
                 "membership of pg_read_all_stats",
                 "initial.throttle limits active_sessions or replica_lag, which are other accounts' affairs",
                 f"GRANT pg_read_all_stats TO {self.account.role}",
@@ -181,7 +181,7 @@ class _Master:
             for owner in sorted({each.owner for each in self.relations if not each.owned}):
                 tables = [each.quoted for each in self.relations if each.owner == owner]
                 by_superuser = any(each.owner == owner and each.owned_by_superuser for each in self.relations)
-                yield lack(
+                yield issue(
                     f"the rights of {owner}, who owns {listed(tables)}",
                     "master.cascade passes on what other replications apply: their triggers must fire always, which "
                     "only the owner of a table can say",
@@ -189,17 +189,17 @@ class _Master:
                     remedy="Give the tables to a role that is no superuser first." if by_superuser else "",
                 )
         if self.account.encoding == "SQL_ASCII":
-            yield lack(
+            yield issue(
                 "an encoding",
                 "the database is SQL_ASCII, which takes any bytes: texts that are no UTF-8 cannot be replicated",
                 severity=Severity.WARNING,
                 remedy="Move the data to a database with the encoding UTF8.",
             )
 
-    def _of_settings(self) -> Iterator[Lack]:
+    def _of_settings(self) -> Iterator[Issue]:
         rows = self.connection.execute(sql_files.render("postgres", "preflight_settings")).fetchall()
         for name, value, place, statement in rows:
-            yield lack(
+            yield issue(
                 f"{place} without the setting {name} = {value}",
                 "a statement of many rows keeps them twice more until they are captured, in temporary files beyond "
                 "work_mem: it may fail although it would not without the capture"
@@ -210,7 +210,7 @@ class _Master:
                 remedy="" if statement else "Remove it from the server's command line or environment.",
             )
 
-    def _of_the_future(self) -> Iterator[Lack]:
+    def _of_the_future(self) -> Iterator[Issue]:
         wildcards = [rule for rule in self.replication.tables if rule.pattern.wildcard and rule.replicate]
         partitioned = {relation.table for relation in self.relations if relation.partitioned}
         owners = {
@@ -230,7 +230,7 @@ class _Master:
             what = " and ".join(
                 word for word, lacking in (("tables", each.tables), ("sequences", each.sequences)) if lacking
             )
-            yield lack(
+            yield issue(
                 f"default privileges on {what} that {each.owner} will make in the schema {each.quoted}",
                 "new tables and partitions there could not be read or given triggers, and reconcile_tables would fail",
                 ";\n".join(statements),
@@ -239,8 +239,8 @@ class _Master:
             )
 
 
-def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str, str]) -> Iterator[Lack]:
-    """Privileges on tables and partitions, tables of one owner with the same lack together.
+def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str, str]) -> Iterator[Issue]:
+    """Privileges on tables and partitions, tables of one owner with the same issue together.
 
     `wanted`: privilege → what needs it.
     """
@@ -250,7 +250,7 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
         if missing:
             groups.setdefault((relation.owner, missing), []).append(relation.quoted)
     for (owner, missing), tables in groups.items():
-        yield lack(
+        yield issue(
             f"{', '.join(missing)} on {listed(tables)}",
             " and ".join(wanted[privilege] for privilege in missing),
             f"GRANT {', '.join(missing)} ON TABLE {', '.join(tables)} TO {account.role}",
@@ -258,16 +258,16 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
         )
 
 
-def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Issue]:
     """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
     return _sequences_unreadable(connection, sequences.read(connection, tables, values=False))
 
 
-def _sequences_unreadable(connection: Session, sequences: Iterable[SequenceDefinition | FreeSequence]) -> list[Lack]:
+def _sequences_unreadable(connection: Session, sequences: Iterable[SequenceDefinition | FreeSequence]) -> list[Issue]:
     unreadable = [each for each in sequences if not each.readable]
     role = privileges.role(connection) if unreadable else ""
     why = "they cannot be set on the slaves, where the first insert after a failover would draw a number that is in use"
-    return [lack.at(MASTER, "") for lack in sequences_lack(unreadable, "SELECT", why, role)]
+    return [issue.at(MASTER, "") for issue in sequences_issue(unreadable, "SELECT", why, role)]
 
 
 def _filled(placeholder: str, value: str) -> str:

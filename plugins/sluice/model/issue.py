@@ -9,7 +9,7 @@ ADMINISTRATOR = "an administrator"
 
 
 class Severity(StrEnum):
-    """The severity of a lack."""
+    """The severity of an issue."""
 
     ERROR = "error"
     """The replication would fail."""
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Lack:
+class Issue:
     """Something that one server lacks."""
 
     side: str
@@ -41,41 +41,41 @@ class Lack:
     place: str = ""
     """The server: `user@host:port/database` and the Airflow connection."""
 
-    def at(self, side: str, place: str = "") -> "Lack":
-        """The same lack, for that side."""
+    def at(self, side: str, place: str = "") -> "Issue":
+        """The same issue, for that side."""
         return replace(self, side=side, place=place)
 
-    def softened(self) -> "Lack":
-        """The same lack, with an error turned into a warning."""
+    def softened(self) -> "Issue":
+        """The same issue, with an error turned into a warning."""
         return replace(self, severity=Severity.WARNING) if self.severity is Severity.ERROR else self
 
     def __str__(self) -> str:
         where = f"{self.side}, {self.place}" if self.place else self.side
-        return f"{where}: {self.what}: {self.why}.{self.mend}"
+        return f"{where}: {self.what}: {self.why}.{self.fix}"
 
     @property
-    def mend(self) -> str:
+    def fix(self) -> str:
         """The remedy, each statement on its own line; begins with a space."""
         lines = "".join(f"\n    {line}" for line in script([self]).splitlines())
         parts = [self.remedy, f"Run there, as {self.by}:{lines}" if lines else ""]
         return "".join(f" {part}" for part in parts if part)
 
 
-def script(lacks: Iterable[Lack]) -> str:
+def script(issues: Iterable[Issue]) -> str:
     """Their statements, each once and in order, each ended by `;` and a line break; empty without any."""
-    statements = dict.fromkeys(lack.statement for lack in lacks if lack.statement)
+    statements = dict.fromkeys(issue.statement for issue in issues if issue.statement)
     return "".join(f"{statement};\n" for statement in statements)
 
 
-def mending(lacks: Iterable[Lack], had: Sequence[str]) -> list[str]:
+def fixes(issues: Iterable[Issue], had: Sequence[str]) -> list[str]:
     """The statements for errors and warnings, each once, without those of `had`."""
-    wanted = [lack.statement for lack in lacks if lack.statement and lack.severity is not Severity.NOTE]
+    wanted = [issue.statement for issue in issues if issue.statement and issue.severity is not Severity.NOTE]
     return [statement for statement in dict.fromkeys(wanted) if statement not in had]
 
 
-def errors(lacks: Iterable[Lack]) -> list[Lack]:
-    """The lacks with which the replication would fail."""
-    return [lack for lack in lacks if lack.severity is Severity.ERROR]
+def errors(issues: Iterable[Issue]) -> list[Issue]:
+    """The issues with which the replication would fail."""
+    return [issue for issue in issues if issue.severity is Severity.ERROR]
 
 
 def slave_side(name: str) -> str:

@@ -10,23 +10,23 @@ from sluice.database.preflight import Wanted
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.compatibility import differences
-from sluice.model.lack import ADMINISTRATOR, Lack, Severity
+from sluice.model.issue import ADMINISTRATOR, Issue, Severity
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_settings, types
 from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.lacks import (
+from sluice.vendors.postgres.issues import (
     by_owner,
-    lack,
+    issue,
     listed,
     of_account,
     of_row_security,
     of_schemas,
-    schema_lack,
-    sequences_lack,
-    silence_lack,
+    schema_issue,
+    sequences_issue,
+    silence_issue,
 )
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.target import tables
@@ -70,13 +70,13 @@ def find(
     *,
     part: bool = False,
     light: bool = False,
-) -> list[Lack]:
+) -> list[Issue]:
     """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
 
     `wanted`: None where the master cannot be asked. `part`: only some of its tables are to be loaded.
     `light`: only what a replication that runs already cannot do without.
     """
-    return list(_Slave(connection, replication, slave, wanted, part, light).lacks())
+    return list(_Slave(connection, replication, slave, wanted, part, light).issues())
 
 
 class _Slave:
@@ -103,12 +103,12 @@ class _Slave:
         self.needs = self._needs()
         self.schemas = {schema.name: schema for schema in privileges.schemas(connection, self.needs)}
 
-    def lacks(self) -> Iterator[Lack]:
+    def issues(self) -> Iterator[Issue]:
         yield from of_account(
             self.account, self.replication.initial.parallel, allow_superuser=self.slave.allow_superuser
         )
         if not self.account.may_make_temporary:
-            yield lack(
+            yield issue(
                 f"TEMPORARY on the database {self.account.database}",
                 "the apply joins large windows with the tables by way of temporary tables",
                 f"GRANT TEMPORARY ON DATABASE {self.account.database} TO {self.account.role}",
@@ -116,11 +116,11 @@ class _Slave:
             )
         own = self.schemas[self.slave.schema]
         if own.owner is None and not self.account.may_create:
-            yield schema_lack(self.account.role, own, _OWN)
+            yield schema_issue(self.account.role, own, _OWN)
         yield from self._of_creation()
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
-        yield from own_schema.lacks(self.connection, place)
+        yield from own_schema.issues(self.connection, place)
         logged_in = privileges.logged_in(self.connection)
         if logged_in:
             yield from self._of_place(place)
@@ -128,7 +128,7 @@ class _Slave:
         yield from self._of_tables()
         if not session_settings.may_silence(self.connection):
             keys = tables.foreign_keys(self.connection, list(self.existing)) if self.existing and not self.light else []
-            yield silence_lack(self.account, [str(key) for key in keys if key.child_loaded])
+            yield silence_issue(self.account, [str(key) for key in keys if key.child_loaded])
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()
@@ -139,9 +139,9 @@ class _Slave:
             yield from of_sequences(self.connection, list(self.existing), strange)
             yield from self._of_disk()
 
-    def _of_place(self, place: OwnSchema) -> Iterator[Lack]:
+    def _of_place(self, place: OwnSchema) -> Iterator[Issue]:
         if schemas := own_schema.elsewhere(self.connection, place):
-            yield lack(
+            yield issue(
                 "the schema of CHECKPOINT",
                 own_schema.elsewhere_reason(place, schemas),
                 remedy=own_schema.elsewhere_remedy(place, schemas),
@@ -172,7 +172,7 @@ class _Slave:
         needs[self.slave.schema] |= {"USAGE": _OWN, "CREATE": _OWN}
         return dict(needs)
 
-    def _of_creation(self) -> Iterator[Lack]:
+    def _of_creation(self) -> Iterator[Issue]:
         """Schemas and extensions that Sluice makes by itself where the account may."""
         extensions = {
             each.extension: each.extension_schema
@@ -183,7 +183,7 @@ class _Slave:
         absent = [each for each in self.schemas.values() if each.owner is None and each.name != self.slave.schema]
         for extension in sorted(untrusted):
             schema = quoted(str(extensions[extension]))
-            yield lack(
+            yield issue(
                 f"the extension {extension}",
                 "columns have types of it, and PostgreSQL lets only a superuser make it",
                 f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}",
@@ -191,20 +191,20 @@ class _Slave:
         trusted = sorted(set(extensions) - untrusted)
         made = [f"schema {each.quoted}" for each in absent] + [f"extension {name}" for name in trusted]
         if made and not self.account.may_create:
-            yield lack(
+            yield issue(
                 f"CREATE on the database {self.account.database}",
                 f"these are to be made there: {listed(made)}",
                 f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
                 by=f"the owner of the database or {ADMINISTRATOR}",
             )
 
-    def _of_index_extensions(self) -> Iterator[Lack]:
+    def _of_index_extensions(self) -> Iterator[Issue]:
         """Extensions that only indexes need: nothing else makes them."""
         made = {each.extension for each in self.wanted.types}
         needed = {name: schema for name, schema in self.wanted.index_extensions.items() if name not in made}
         for extension, available in types.extensions_absent(self.connection, needed).items():
             schema = quoted(needed[extension])
-            yield lack(
+            yield issue(
                 f"the extension {extension}",
                 "indexes and exclusion constraints of the master's need it, and are left out here without it",
                 f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}"
@@ -214,10 +214,10 @@ class _Slave:
                 remedy="" if available else "Install its package on the slave's machine.",
             )
 
-    def _of_captures(self) -> Iterator[Lack]:
+    def _of_captures(self) -> Iterator[Issue]:
         """Captures in the slave's own database that would queue what is applied to it."""
         for items, account in privileges.captures(self.connection):
-            yield lack(
+            yield issue(
                 f"membership in {account}",
                 f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
                 "where the replication goes both ways",
@@ -225,7 +225,7 @@ class _Slave:
                 Severity.WARNING,
             )
 
-    def _of_tables(self) -> Iterator[Lack]:
+    def _of_tables(self) -> Iterator[Issue]:
         role = self.account.role
         groups: dict[tuple[str, tuple[str, ...], Severity], list[str]] = {}
         for each in self.relations:
@@ -238,7 +238,7 @@ class _Slave:
             why = "their rows are loaded, compared and changed"
             if severity is Severity.WARNING:
                 why = "a TRUNCATE on the master would stop the apply"
-            yield lack(
+            yield issue(
                 f"{', '.join(missing)} on {listed(names)}",
                 why,
                 f"GRANT {', '.join(missing)} ON TABLE {', '.join(names)} TO {role}",
@@ -254,7 +254,7 @@ class _Slave:
             if self.light and not any(each.owned_by_superuser for each in strange):
                 # Applications may rely on who owns them: they may write here, or will.
                 statements = [f"GRANT {owner} TO {role}" for owner in sorted({each.owner for each in strange})]
-            yield lack(
+            yield issue(
                 f"the ownership of {listed(names)}",
                 "only the owner can follow ALTER TABLE, make indexes and constraints, and gather statistics: changes "
                 "of the definition on the master would stop the apply",
@@ -263,28 +263,28 @@ class _Slave:
             )
         for each in self.relations:
             if each.old_values_wanted:
-                yield lack(
+                yield issue(
                     f"a replica identity of {each.quoted}",
                     "a publication of the slave's has it, and PostgreSQL changes no rows of such a table without",
                     f"ALTER TABLE {each.quoted} REPLICA IDENTITY FULL",
                     by=by_owner(each.owner),
                 )
 
-    def _of_encoding(self) -> Iterator[Lack]:
+    def _of_encoding(self) -> Iterator[Issue]:
         own, sent = self.account.encoding, self.wanted.encoding
         if not sent or own in (sent, "UTF8"):
             return
-        yield lack(
+        yield issue(
             "an encoding that holds the master's texts",
             f"the master's is {sent}, the slave's {own}: characters that it lacks cannot be stored",
             severity=Severity.WARNING if own == "SQL_ASCII" else Severity.ERROR,
             remedy="Make the slave's database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
         )
 
-    def _of_types(self) -> Iterator[Lack]:
+    def _of_types(self) -> Iterator[Issue]:
         what = "types as on the master"
         for gap in types.gaps(self.connection, self.wanted.types):
-            yield lack(
+            yield issue(
                 what,
                 gap.sentence,
                 gap.statement,
@@ -293,8 +293,8 @@ class _Slave:
             )
         made = [each for each in self.wanted.definitions if each.table not in self.existing]
         used = [column.collation for each in made for column in each.shape.columns if column.collation]
-        for name in types.collations_lacking(self.connection, used, self.wanted.collations):
-            yield lack(
+        for name in types.missing_collations(self.connection, used, self.wanted.collations):
+            yield issue(
                 f"the collation {name}",
                 "the slave's server has no such collations (built without ICU?)",
                 remedy="Make the tables that use it yourself there, with another collation.",
@@ -311,15 +311,15 @@ class _Slave:
             return False
         return kept is not None and kept.state in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
-    def _of_shapes(self) -> Iterator[Lack]:
+    def _of_shapes(self) -> Iterator[Issue]:
         for table, other in tables.not_tables(self.connection, self.tables).items():
-            yield lack(
+            yield issue(
                 f"the name {table}",
                 f"it is {other} on the slave, and a table of the master's",
                 remedy="Drop or rename it there.",
             )
         if self.existing and self.slave.existing_tables == "refuse" and not self.part:
-            yield lack(
+            yield issue(
                 f"a slave without {listed([str(table) for table in self.existing])}",
                 "its configuration says existing_tables: refuse",
                 remedy="Drop these tables, or say empty or keep.",
@@ -328,15 +328,15 @@ class _Slave:
         for definition in () if self.part else self.wanted.definitions:
             if definition.table in self.existing:
                 for sentence in differences(definition.shape, self.existing[definition.table], holds):
-                    yield lack(
+                    yield issue(
                         "a table like the master's",
                         sentence,
                         remedy="Mend it on the slave, or drop the table there: it is made anew.",
                     )
 
-    def _of_disk(self) -> Iterator[Lack]:
+    def _of_disk(self) -> Iterator[Issue]:
         if self.wanted.bytes >= 1_000_000_000:
-            yield lack(
+            yield issue(
                 f"{self.wanted.bytes / 1e9:.1f} GB on the disk, and as much as their indexes take",
                 "the tables take that on the master; PostgreSQL does not say how much is free here",
                 severity=Severity.NOTE,
@@ -344,7 +344,7 @@ class _Slave:
             )
 
 
-def of_sequences(connection: Session, tables: Sequence[TableName], strange: Collection[TableName] = ()) -> list[Lack]:
+def of_sequences(connection: Session, tables: Sequence[TableName], strange: Collection[TableName] = ()) -> list[Issue]:
     """Sequences behind columns of `tables` that the account may not set. Raises psycopg's errors.
 
     Not those that change owner together with `strange` tables.
@@ -359,4 +359,4 @@ def of_sequences(connection: Session, tables: Sequence[TableName], strange: Coll
         "they cannot be set past the master's values, and the first insert after a failover would draw a number that "
         "is in use"
     )
-    return [lack.at("slave", "") for lack in sequences_lack(fixed, "SELECT, UPDATE", why, role)]
+    return [issue.at("slave", "") for issue in sequences_issue(fixed, "SELECT, UPDATE", why, role)]

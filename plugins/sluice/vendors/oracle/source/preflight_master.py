@@ -6,7 +6,7 @@ from sluice import sql_files
 from sluice.configuration.model import Replication
 from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.errors import Terminal
-from sluice.model.lack import Lack, Severity
+from sluice.model.issue import Issue, Severity
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.rows import OracleRows
@@ -22,14 +22,14 @@ NEVER_RAN = (
 _UNICODE = "AL32UTF8"
 
 
-def of_server(session: OracleSession) -> list[Lack]:
+def of_server(session: OracleSession) -> list[Issue]:
     """What the database cannot store."""
     row = session.run("SELECT n.VALUE FROM NLS_DATABASE_PARAMETERS n WHERE n.PARAMETER = 'NLS_CHARACTERSET'").fetchone()
     characters = str(row[0]) if row else ""
     if characters == _UNICODE:
         return []
     why = f"it is {characters}: other characters than those it has would be lost"
-    return [Lack("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")]
+    return [Issue("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")]
 
 
 def granted(session: OracleSession, *, itself: bool = False) -> set[str]:
@@ -40,12 +40,12 @@ def granted(session: OracleSession, *, itself: bool = False) -> set[str]:
 
 def of_account(
     session: OracleSession, privileges: Mapping[str, str], packages: Mapping[str, str], *, itself: bool = False
-) -> list[Lack]:
+) -> list[Issue]:
     """Which of these system privileges and packages the account lacks; each with what needs it. `itself`: as of
     `granted`."""
     user, granted_here = account(session), granted(session, itself=itself)
-    lacks = [
-        Lack("", privilege, why, f"GRANT {privilege} TO {user}")
+    issues = [
+        Issue("", privilege, why, f"GRANT {privilege} TO {user}")
         for privilege, why in privileges.items()
         if privilege not in granted_here
     ]
@@ -53,8 +53,8 @@ def of_account(
         text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"
         seen = session.run(text, {"package": package}).fetchone()
         if not seen or not seen[0]:
-            lacks.append(Lack("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
-    return lacks
+            issues.append(Issue("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
+    return issues
 
 
 def account(session: OracleSession) -> str:
@@ -95,30 +95,32 @@ _OF_ROWS = _VIEWS | {"GV$SESSION": "SYS.GV_$SESSION"}
 """The same beside redo: the transactions that its stream lacks, and their owners."""
 
 
-def lacks(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
+def issues(session: OracleSession, replication: Replication, *, light: bool) -> list[Issue]:
     """`light`: only privileges."""
-    lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
+    issues = [Issue("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
     tables = []
     try:
         tables = [each.table for each in replication.resolve(OracleRows().tables(session))]
     except Terminal as wrong:
         why = str(wrong).rstrip(".")
-        lacks.append(Lack("", "tables of the configuration", why, None, remedy="Correct the file."))
-    lacks += [*of_server(session), *_of_account(session, {table.schema for table in tables}), *_of_heirs(session)]
+        issues.append(Issue("", "tables of the configuration", why, None, remedy="Correct the file."))
+    issues += [*of_server(session), *_of_account(session, {table.schema for table in tables}), *_of_heirs(session)]
     if light:
-        return lacks
+        return issues
     if replication.initial.read == "locked":
         why = "rows are locked for one session alone, and blocks are read by several"
         remedy = "Write `read: committed` or `read: snapshot` under `initial`."
-        lacks.append(Lack("", "another way to read than `read: locked`", why, None, remedy=remedy))
-    lacks += _of_policies(session, tables)
+        issues.append(Issue("", "another way to read than `read: locked`", why, None, remedy=remedy))
+    issues += _of_policies(session, tables)
     for table, why in fitness.unfit(session, tables).items():
         reason, _, remedy = why.rpartition(": ")
-        lacks.append(Lack("", f"a table {table} that can be captured", f"it {reason}", None, remedy=_sentence(remedy)))
-    return lacks
+        issues.append(
+            Issue("", f"a table {table} that can be captured", f"it {reason}", None, remedy=_sentence(remedy))
+        )
+    return issues
 
 
-def beside_redo(session: OracleSession) -> list[Lack]:
+def beside_redo(session: OracleSession) -> list[Issue]:
     """What is missing for reading the rows of a master whose changes come from its redo."""
     needed = {package: _PACKAGES[package] for package in ("DBMS_FLASHBACK", "DBMS_CRYPTO")}
     views = _of_views(
@@ -127,7 +129,7 @@ def beside_redo(session: OracleSession) -> list[Lack]:
     return [*of_account(session, {}, needed), *_of_heirs(session), *views, *(_of_logging(session) if not views else [])]
 
 
-def _of_heirs(session: OracleSession) -> list[Lack]:
+def _of_heirs(session: OracleSession) -> list[Issue]:
     """Whether code of others inherits the account's privileges when the account calls it, perhaps without knowing."""
     user = account(session)
     text = (
@@ -142,47 +144,47 @@ def _of_heirs(session: OracleSession) -> list[Lack]:
         "with the privileges of this account when it reads"
     )
     statement = f"REVOKE INHERIT PRIVILEGES ON USER {user} FROM PUBLIC"
-    return [Lack("", "privileges that code of others does not inherit", why, statement, Severity.WARNING)]
+    return [Issue("", "privileges that code of others does not inherit", why, statement, Severity.WARNING)]
 
 
-def _of_logging(session: OracleSession) -> list[Lack]:
+def _of_logging(session: OracleSession) -> list[Issue]:
     ((forced,),) = session.run(sql_files.render("oracle", "redo_logging")).fetchall()
     if forced == "YES":
         return []
     why = "what is loaded with NOLOGGING is in no redo, and slaves lack it until they are repaired"
-    return [Lack("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)]
+    return [Issue("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)]
 
 
-def _of_policies(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
+def _of_policies(session: OracleSession, tables: Sequence[TableName]) -> list[Issue]:
     """Policies that may hide rows from the account, which a load and a comparison would not notice."""
     if _SEES_ALL in granted(session):
         return []
     why = "it may hide rows from the account, which a load and a comparison would then lack alike"
     return [
-        Lack("", f"{_SEES_ALL}, as of the policy {policy} on {table}", why, f"GRANT {_SEES_ALL} TO {account(session)}")
+        Issue("", f"{_SEES_ALL}, as of the policy {policy} on {table}", why, f"GRANT {_SEES_ALL} TO {account(session)}")
         for table, policy in catalog.policies(session, tables)
     ]
 
 
-def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
+def _of_account(session: OracleSession, owners: Collection[str]) -> list[Issue]:
     """`owners`: of the tables."""
     direct = _OF_PACKAGES | (_OF_OTHERS if set(owners) - {session.schema} else {})
-    lacks = [*of_account(session, _PRIVILEGES, _PACKAGES), *of_account(session, direct, {}, itself=True)]
-    lacks += _of_views(session, _VIEWS, "a position asks it which transactions run")
+    issues = [*of_account(session, _PRIVILEGES, _PACKAGES), *of_account(session, direct, {}, itself=True)]
+    issues += _of_views(session, _VIEWS, "a position asks it which transactions run")
     why = "TRUNCATE and what happens to partitions are not noticed without it"
     noticed = of_account(session, {_NOTICES: why}, {}, itself=True)
-    return lacks + [lack.softened() for lack in noticed]
+    return issues + [issue.softened() for issue in noticed]
 
 
-def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Lack]:
+def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Issue]:
     """The tables that the account may not read."""
-    user, lacks = account(session), []
+    user, issues = account(session), []
     for view, needed in views.items():
         try:
             session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
         except (DatabaseRefused, StatementFailed):
-            lacks.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
-    return lacks
+            issues.append(Issue("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
+    return issues
 
 
 def _sentence(text: str) -> str:

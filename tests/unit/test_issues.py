@@ -1,12 +1,12 @@
-"""From facts of a server to its lacks, as sentences and statements."""
+"""From facts of a server to its issues, as sentences and statements."""
 
 from dataclasses import replace
 
 import pytest
 
-from sluice.model.lack import Lack, Severity, errors, script
+from sluice.model.issue import Issue, Severity, errors, script
 from sluice.preflight.checks import NotReady, require_ready
-from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lack
+from sluice.vendors.postgres.issues import of_account, of_schemas, silence_issue
 from sluice.vendors.postgres.privileges import Account, Schema
 
 FIT = Account(
@@ -24,7 +24,7 @@ FIT = Account(
     version=180000,
     room=50,
     room_limit="max_connections of the server",
-    functions_lacking=(),
+    missing_functions=(),
     ahead=0.1,
     uncertain=0.05,
 )
@@ -46,9 +46,9 @@ FIT = Account(
     ],
 )
 def test_each_wrong_fact_is_one_lack(change: dict[str, object], what: str, severity: Severity, said: str) -> None:
-    (lack,) = of_account(replace(FIT, **change), 4, allow_superuser=False)  # type: ignore[arg-type]
-    assert (lack.what, lack.severity) == (what, severity)
-    assert said in str(lack)
+    (issue,) = of_account(replace(FIT, **change), 4, allow_superuser=False)  # type: ignore[arg-type]
+    assert (issue.what, issue.severity) == (what, severity)
+    assert said in str(issue)
 
 
 def test_a_sufficient_account_lacks_nothing() -> None:
@@ -59,36 +59,36 @@ def test_a_sufficient_account_lacks_nothing() -> None:
 
 @pytest.mark.parametrize("change", [{"superuser": True}, {"powers": ("postgres",)}])
 def test_a_superuser_that_the_configuration_allows_is_noted(change: dict[str, object]) -> None:
-    (lack,) = of_account(replace(FIT, **change), 4, allow_superuser=True)  # type: ignore[arg-type]
-    assert lack.severity is Severity.NOTE
-    assert "reaches all databases of the server" in str(lack) and "docs/privileges.md" in str(lack)
+    (issue,) = of_account(replace(FIT, **change), 4, allow_superuser=True)  # type: ignore[arg-type]
+    assert issue.severity is Severity.NOTE
+    assert "reaches all databases of the server" in str(issue) and "docs/privileges.md" in str(issue)
 
 
 def test_the_privilege_to_disable_triggers_depends_on_the_release() -> None:
-    granted, old = silence_lack(FIT, []), silence_lack(replace(FIT, version=140019), [])
+    granted, old = silence_issue(FIT, []), silence_issue(replace(FIT, version=140019), [])
     assert granted.statement == 'GRANT SET ON PARAMETER session_replication_role TO "Sluice"'
     assert old.statement == 'ALTER ROLE "Sluice" IN DATABASE shop SET session_replication_role = replica'
     assert (granted.severity, old.severity) == (Severity.WARNING, Severity.WARNING)
-    assert silence_lack(FIT, ["public.a.key → public.b"]).severity is Severity.ERROR
+    assert silence_issue(FIT, ["public.a.key → public.b"]).severity is Severity.ERROR
 
 
 def test_privileges_on_one_schema_are_one_statement() -> None:
     schemas = [Schema("a b", '"a b"', "owner", False, False), Schema("gone", "gone", None, False, False)]
     needs = {"a b": {"USAGE": "it is named", "CREATE": "tables are made"}, "gone": {"USAGE": "it is named"}}
-    (lack,) = of_schemas(FIT, schemas, needs)
-    assert lack.statement == 'GRANT USAGE, CREATE ON SCHEMA "a b" TO "Sluice"'
-    assert lack.why == "it is named; tables are made"
-    assert lack.by == "the owner owner or an administrator"
+    (issue,) = of_schemas(FIT, schemas, needs)
+    assert issue.statement == 'GRANT USAGE, CREATE ON SCHEMA "a b" TO "Sluice"'
+    assert issue.why == "it is named; tables are made"
+    assert issue.by == "the owner owner or an administrator"
 
 
 def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    lacks = [
-        Lack("master", "A", "why a", "GRANT A", place="here"),
-        Lack("slave dr1", "B", "why b", None, remedy="Do b."),
-        Lack("master", "C", "why c", "GRANT C", Severity.WARNING),
+    issues = [
+        Issue("master", "A", "why a", "GRANT A", place="here"),
+        Issue("slave dr1", "B", "why b", None, remedy="Do b."),
+        Issue("master", "C", "why c", "GRANT C", Severity.WARNING),
     ]
     with pytest.raises(NotReady) as caught:
-        require_ready("SHOP_", lacks)
+        require_ready("SHOP_", issues)
     assert str(caught.value) == (
         "SHOP_: 2 things are lacking, and nothing was changed:\n"
         "- master, here: A: why a. Run there, as an administrator:\n    GRANT A;\n"
@@ -96,6 +96,6 @@ def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCapt
         "Then start again."
     )
     assert "SHOP_: master: C: why c. Run there, as an administrator:\n    GRANT C;" in caplog.text
-    assert script(lacks) == "GRANT A;\nGRANT C;\n"
-    assert errors(lack.softened() for lack in lacks) == []
-    require_ready("SHOP_", (lack.softened() for lack in lacks))
+    assert script(issues) == "GRANT A;\nGRANT C;\n"
+    assert errors(issue.softened() for issue in issues) == []
+    require_ready("SHOP_", (issue.softened() for issue in issues))
