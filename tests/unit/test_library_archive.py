@@ -44,7 +44,7 @@ def test_a_statement_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=False
     )
-    assert "SqlFileMissing" in done.stderr and "no.sql" in done.stderr
+    assert "this SQL file is missing" in done.stderr and "no.sql" in done.stderr
 
 
 def test_the_archive_says_which_library_it_was_made_from(tmp_path: Path) -> None:
