@@ -297,7 +297,7 @@ def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted
 def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
     """Whatever the address: an initial update would empty the master's tables."""
     found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).issues()
-    (same,) = [issue for issue in found if issue.what == "a database of its own"]
+    (same,) = [issue for issue in found if issue.what == "a separate database"]
     assert (same.side, same.severity) == ("slave dr1", Severity.ERROR)
     assert str(same).endswith("Let the connection s name another database.")
 

@@ -29,7 +29,7 @@ def test_at_its_limit_a_load_goes_on_and_above_it_pauses() -> None:
 
 def test_an_unmeasurable_limit_pauses_with_the_remedy() -> None:
     assert exceeded(ALL, Readings(query="it returns NULL instead of a number"), "DEMO.yaml") == [
-        "the query of initial.throttle: it returns NULL instead of a number; mend that, or take the limit out of "
+        "the query of initial.throttle: it returns NULL instead of a number; fix that, or remove the limit from "
         "DEMO.yaml"
     ]
 

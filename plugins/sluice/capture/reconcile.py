@@ -59,7 +59,7 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     """Compares TABLES with the configuration, and changes neither; but where a table seems to leave, it first looks
     whether it was renamed or dropped, which slaves follow.
 
-    Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` where the resources are missing or
+    Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` if the resources are missing or
     not of this release.
     """
     wanted = list(configured)
@@ -98,7 +98,7 @@ def apply_plan(
 
     A table whose writers do not end is tried again after the others. Raises `tables-busy` if that did not help;
     completed steps stay, and a new run continues. Returns the tables that this account may not capture → why: slaves
-    are told, and the other tables go on.
+    are told, and the other tables continue.
     """
     refused: dict[TableName, str] = {}
     connection.expect_idle()
@@ -132,7 +132,7 @@ def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iter
 def _take(connection: Session, registry: CaptureRegistry, step: Step) -> None:
     table = step.table
     if isinstance(step, Add):
-        # Committed by itself: should the trigger fail, the row says CREATING and the next run repairs it.
+        # Committed alone: should the trigger fail, the row says CREATING and the next run repairs it.
         with connection.transaction():
             if not registry.has(table):
                 registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)

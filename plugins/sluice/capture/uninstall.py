@@ -42,7 +42,7 @@ def leave_slave(connection: Session, accounts: Accounts, prefix: Prefix, schema:
 
 
 def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Passes where no failover is about to take the master's place. Raises `master-guarded`."""
+    """Passes if no failover is about to take the master's place. Raises `master-guarded`."""
     if (guard := guard_of(connection, prefix, schema)) is not None:
         claimed = guard.claimed()
         if claimed is not None and claimed.phase == "guarded":

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def note(connection: Session, replication: Replication) -> None:
-    """Tells the master what the configuration's wildcards mean; in a transaction of its own."""
+    """Tells the master what the configuration's wildcards mean; in a separate transaction."""
     place = replication.master
     keyed = any(slave.checkpoint == "redis" for slave in replication.slaves.values())
     capture = master_of(connection.vendor).capture(connection, replication.prefix, place.schema)

@@ -48,7 +48,7 @@ class Failover(Pair):
 
     @classmethod
     def named(cls, pair: Pair, failover_id: str, action: Action) -> "Failover":
-        """The failover with the defaults of the form. Raises `no-database` where the master is a recorded stream,
+        """The failover with the defaults of the form. Raises `no-database` if the master is a recorded stream,
         `vendor-cannot-be-master`."""
         if pair.replication.master.stream:
             raise no_database(pair.replication.master.stream.vendor)

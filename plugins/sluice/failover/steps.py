@@ -183,7 +183,7 @@ def _has(failover: Failover, master: Session, position: Position, wanted: Positi
     """Whether a slave at `position` has all of `wanted`.
 
     A slave that rests is past the last position that the master has recorded. After a crash, the master uses the
-    transaction IDs in between again: until an apply has begun anew from there, they seem to be applied.
+    transaction IDs in between again: until an apply has restarted from there, they seem to be applied.
     """
     if not position.covers_all_of(wanted):
         return False
@@ -281,7 +281,7 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
 
 
 def done(failover: Failover, slave: Session, phase: Phase) -> bool:
-    """Whether the step of `phase` was done before. Raises `failover-not-running` where the failover is not running."""
+    """Whether the step of `phase` was done before. Raises `failover-not-running` if the failover is not running."""
     record = failover.kept(slave).read()
     if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
         raise failover_not_running(failover, record)

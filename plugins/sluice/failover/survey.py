@@ -319,7 +319,7 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
 
 
 def _silence(facts: Facts) -> str:
-    """The end of a sentence about the master, where nothing is known of it."""
+    """The end of a sentence about the master if nothing is known of it."""
     return f"cannot be read: {facts.silent}" if facts.refuses else f"does not answer: {facts.silent}"
 
 
@@ -409,10 +409,10 @@ def _rest(facts: Facts) -> list[str]:
     for feed in facts.feeds:
         lines.append(
             f"feed {feed}: its position stays with the former master; let its readers take what is left there, then "
-            "begin anew with the new master: docs/feeds.md"
+            "start again with the new master: docs/feeds.md"
         )
     if facts.lacking:
-        lines += ["", "what keeps a failover from making all of it; mend it before, or run the statements after it:"]
+        lines += ["", "what keeps a failover from creating all of it; fix it before, or run the statements afterwards:"]
         lines += [f"  - {one}" for one in facts.lacking]
     if facts.lacking_turned:
         lines += ["", "what the master lacks to become a slave, with reverse:"]

@@ -117,7 +117,7 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet, *, early: boo
             if not early and failover.action is Action.PLANNED:  # refused before, or made on the master since
                 left.append(f"{one}: a person runs: {statements};")
         elif refused := support.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
-            left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
+            left.append(f"{one}: refused ({refused}); fix that and run: {statements};")
         else:
             log.info("%s: made as on the master: %s", failover, one.definition)
     return left
@@ -130,7 +130,7 @@ def _validate(failover: Failover, slave: Session, sheet: Sheet) -> None:
 
 
 def _own(failover: Failover, slave: Session) -> Sheet:
-    """The slave's own tables and sequences, where nothing is known of the master's."""
+    """The slave's own tables and sequences, if nothing is known of the master's."""
     vendor = failover.slave_info.vendor
     existing = master_of(vendor).rows.tables(slave)
     tables = tuple(one.table for one in failover.replication.resolve(existing))
@@ -325,7 +325,7 @@ def finish(failover: Failover) -> list[str]:
 def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], None]) -> str:
     """Undoes all that a failover of the pair has begun: the application gets its master back, exactly as before.
 
-    May be run again. Raises `TooLate`; `master-still-guarded` where the master does not answer.
+    May be run again. Raises `TooLate`; `master-still-guarded` if the master does not answer.
     """
     silence = ""
     planned = failover.action is Action.PLANNED

@@ -42,7 +42,7 @@ def require_measurable(update: Update) -> None:
 
 
 class LoadMetrics:
-    """Measures, over sessions of its own. `reads_master`, `stores`: what the job's workers do.
+    """Measures, over separate sessions. `reads_master`, `stores`: what the job's workers do.
 
     `redis_url`: of the position of a slave with `checkpoint: redis`, whose row on the slave is much older.
     """

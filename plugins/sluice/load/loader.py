@@ -3,7 +3,7 @@
 Any number of loaders work side by side, in threads, Spark tasks or processes; they share only BLOCKS on the slave. A
 loader follows the protocol of `sluice.model.blocks`:
 
-1. claim a planned block and find its end, some `block_rows` rows on; the rest becomes a planned block of its own, so
+1. claim a planned block and find its end, some `block_rows` rows on; the rest becomes another planned block, so
    that BLOCKS grows with the work done and not with the table;
 2. commit "begun";
 3. only then take a snapshot on the master; its position is the marker;
@@ -108,7 +108,7 @@ SHARE_SECONDS = 0.25
 
 
 def within_rate(rows: int, state: ThrottleState, row_bytes: float | None) -> int:
-    """`rows` of the next block, fewer where a rate is set. `row_bytes`: bytes of a row on average, None if unknown."""
+    """`rows` of the next block, fewer if a rate is set. `row_bytes`: bytes of a row on average, None if unknown."""
     share = SHARE_SECONDS / state.loaders
     if state.rows_per_second is not None:
         rows = int(min(rows, state.rows_per_second * share))
@@ -130,8 +130,8 @@ class NeverFits(TableRefused):
     def __init__(self, update: Update, reason: SlaveNotReady):
         super().__init__(
             reason.table,
-            f"{update}: {reason}. The apply is past that point and did not mend it. If the table was dropped, "
-            "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
+            f"{update}: {reason}. The apply is past that point and did not fix it. If the table was dropped, "
+            "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else fix the slave's "
             "table. Then load the table again.",
         )
 
@@ -142,7 +142,7 @@ def load_worker(
     """Loads until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
     `loader`: a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and a suffix. Raises
-    `LoadEnded` when the update was cancelled, other `Terminal` for what a person must mend, `JobOver`, and `Transient`
+    `LoadEnded` when the update was cancelled, other `Terminal` for what a person must fix, `JobOver`, and `Transient`
     when outages outlast `WAIT_SECONDS`. A begun block is given back in any case.
     """
     worker = Loader(update, loader, stopped)
@@ -298,8 +298,8 @@ class Loader(BlockWorker):
 
     @contextmanager
     def _refusing(self, table: TableName) -> Iterator[None]:
-        """Raises `TableRefused` where the master does not let `table` be read, or the slave refuses a row of it for a
-        reason that no apply mends."""
+        """Raises `TableRefused` if the master does not let `table` be read, or the slave refuses a row of it for a
+        reason that no apply fixes."""
         try:
             yield
         except (Conflict, DatabaseRefused, StatementFailed, TransformationInvalid, RowNotTransformed) as error:

@@ -1,6 +1,6 @@
 """Drops constraints of the slave that came from the master, that the master has no more, and that may refuse rows.
 
-The apply does so where a window does not fit, and its comparison of definitions for tables that are ready. Of a table
+The apply does so if a window does not fit, and its comparison of definitions for tables that are ready. Of a table
 that is loaded nobody else does.
 """
 
@@ -23,7 +23,7 @@ log = logging.getLogger("sluice.load")
 
 
 def drop(update: Update, master: Session, slave: Session, tables: Collection[TableName]) -> list[Defined]:
-    """Drops those of `tables` and of the domains of their columns, each in a transaction of its own; returns them.
+    """Drops those of `tables` and of the domains of their columns, each in a separate transaction; returns them.
 
     Kinds that do not follow by `ddl` stay, and so do the slave's own. Both sessions are in autocommit. Raises
     `LockNotAvailable` where readers of the slave hold the table for long.

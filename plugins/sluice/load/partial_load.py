@@ -53,7 +53,7 @@ log = logging.getLogger("sluice.load")
 
 BEHIND_SECONDS, BEHIND_LOOK_SECONDS = 20.0, 0.25
 """How long, and how often, to look whether the apply has passed changes of definitions that may be pending."""
-RECONFIGURED = "the configuration gives it other columns than the slave has; a load makes it anew"
+RECONFIGURED = "the configuration gives it other columns than the slave has; a load creates it again"
 GIVEN_UP = " (given up)"
 """Appended to the id of a cancelled partial load, so that none of its steps or workers continues."""
 
@@ -372,7 +372,7 @@ def _expect_normal(update: Update, slave: Session) -> None:
         return
     if state is not SlaveState.NORMAL:
         raise SelectionRefused(
-            update, f"the slave is {state}, and a part of it can be loaded only where the rest is right. Start an "
+            update, f"the slave is {state}, and a part of it can be loaded only if the rest is right. Start an "
             "initial update without tables, where, key_from and key_to"
         )  # fmt: skip
 

@@ -180,7 +180,7 @@ class Preparation:
         return self._of_slave.load_target.type_differences(self.slave, missing)
 
     def _leave_out(self, reasons: Mapping[TableName, str]) -> list[str]:
-        """Leaves out tables that the slave cannot create, where the configuration allows it; the other reasons."""
+        """Leaves out tables that the slave cannot create, if the configuration allows it; returns the other reasons."""
         self.refused |= reasons
         leaving = {table: why for table, why in reasons.items() if self.update.may_leave_out([table])}
         if leaving.keys() == set(self.tables):
@@ -199,7 +199,7 @@ class Preparation:
     def remake_reconfigured(self) -> list[TableName]:
         """Adds to `remade`, and returns, ready tables whose `columns` or `exit` give other columns than the slave has.
 
-        Call it where the slave is past the registration of `tables`, so that a table that joins is not ready. Tables
+        Call it once the slave is past the registration of `tables`, so that a table that joins is not ready. Tables
         of which a part is loaded are not made again, because their other rows would be lost.
         """
         if self.update.selection.ranged:

@@ -51,7 +51,7 @@ class TableState:
 
     @property
     def expected(self) -> int | None:
-        """How many rows it will have, as far as known: statistics may be old."""
+        """The estimated number of its rows: statistics may be old."""
         if self.state in ("stored", "exported"):
             return self.rows
         if self.estimate is None:

@@ -1,8 +1,8 @@
 """The ways to read a block from the master (`initial.read` of the configuration).
 
-committed   in a snapshot of its own, whose position is its marker
+committed   in a separate snapshot, whose position is its marker
 snapshot    in the one snapshot that the load job keeps for all blocks (`sluice.load.load_snapshot`)
-locked      in a snapshot of its own, its rows locked against changes until the last of them is read
+locked      in a separate snapshot, its rows locked against changes until the last of them is read
 
 The application comes first: a block that waits for one of its locks, or would lock rows for longer than
 `initial.lock_timeout`, is put back; others are read before it, and it is tried again, half as large.
@@ -45,8 +45,8 @@ class BlockTooLong(BlockYielded):
     def __init__(self, block: Block, reason: BaseException):
         Transient.__init__(
             self,
-            f"block {block.number} of {block.table} took longer to read than the master keeps its rows as they were: "
-            f"{' '.join(str(reason).split())}",
+            f"block {block.number} of {block.table} took longer to read than the master keeps old versions of its "
+            f"rows: {' '.join(str(reason).split())}",
         )
         self.block = block
 

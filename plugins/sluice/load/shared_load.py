@@ -1,8 +1,8 @@
-"""A loader for several slaves: reads each block once, and each slave stores the rows by itself.
+"""A loader for several slaves: reads each block once, and each slave stores the rows independently.
 
-Only the reading is shared. Each slave has BLOCKS of its own, with the protocol of `sluice.model.blocks`: "begun" is
+Only the reading is shared. Each slave has its own BLOCKS, with the protocol of `sluice.model.blocks`: "begun" is
 committed there before the snapshot is taken; rows, marker and "stored" are committed together. So a slave that fails,
-or is much slower than the others, is left out: its block is planned again, and a load of its own loads the rest. The
+or is much slower than the others, is left out: its block is planned again, and a separate load loads the rest. The
 same holds for a block that only one slave has planned, for rows that a slave needs in another format, and for blocks
 that must wait for an apply.
 
@@ -136,7 +136,7 @@ class Share:
 
 
 class Follower(Loader):
-    """Stores, in a thread of its own, what the leading slave's loader reads."""
+    """Stores, in a separate thread, what the leading slave's loader reads."""
 
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
         super().__init__(update, loader, stopped)
@@ -157,7 +157,7 @@ class Follower(Loader):
         """Leaves the slave out from now on."""
         if not self.left:
             self.left = why
-            log.warning("%s: what is left is loaded by a load of its own: %s", self.update, why)
+            log.warning("%s: a separate load loads the rest: %s", self.update, why)
             self._shares.put(None)
 
     def end(self) -> None:
@@ -193,7 +193,7 @@ class Follower(Loader):
             share.given_up.set()
 
     def _begin_share(self, share: Share) -> bool:
-        """Begins the block; False where the slave has not planned it."""
+        """Begins the block; False if the slave has not planned it."""
         planned = share.planned
         if planned.table in self._other_format:
             return False

@@ -203,7 +203,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             *of_slave.preflight.sequences_of_slave(slave, names),
         ]
         for issue in issues:
-            log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, issue)
+            log.warning("%s: sequences were not set. Fix this, then clear the task finish: %s", update, issue)
         log.info(
             "%s: indexes and constraints: %s made, %s left out; %s set",
             update, len(done.made), len(done.left_out), counted(moved, "sequence"),
@@ -294,7 +294,7 @@ def arrive(update: Update, store: Redis) -> None:
     """Makes the slave NORMAL when all blocks are stored that were read in one snapshot, and opens the gate.
 
     The slave is then what the master was at the snapshot, and the changes after it are applied. Does nothing where
-    blocks have markers of their own. Raises `Transient` for outages, `LoadEnded` when the update was cancelled.
+    each block has its own marker. Raises `Transient` for outages, `LoadEnded` when the update was cancelled.
     """
     if update.selection.partial:
         return  # each table becomes ready when it has caught up

@@ -30,7 +30,7 @@ MESSAGE_PREFIX = "Initial update "
 
 
 class Throttle:
-    """Runs in a thread of its own while `with` lasts; the first limits are written before `with` begins."""
+    """Runs in a separate thread while `with` lasts; the first limits are written before `with` begins."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Throttle:
         while not self._over.wait(LOOK_SECONDS):
             try:
                 self._measure()
-            except Exception:  # the workers go on with the limits they have
+            except Exception:  # the workers keep their present limits
                 log.exception("%s: the throttle failed in an unforeseen way", self.update)
 
     def _measure(self) -> None:
@@ -143,7 +143,7 @@ class Throttle:
         elif not state.paused and self._paused_at is not None:
             lasted = time.monotonic() - self._paused_at
             self._paused_at = None
-            log.info("%s: goes on after a pause of %.0f s", self.update, lasted)
+            log.info("%s: continues after a pause of %.0f s", self.update, lasted)
 
     def _tell_rate(self, state: ThrottleState) -> None:
         before = rate_of(self._state) if self._state else ""

@@ -41,7 +41,7 @@ def exceeded(limits: ThrottleOptions, readings: Readings, source: str) -> list[s
         if limit is None or reading is None:
             continue
         if isinstance(reading, str):
-            reasons.append(f"{what}: {reading}; mend that, or take the limit out of {source}")
+            reasons.append(f"{what}: {reading}; fix that, or remove the limit from {source}")
         elif reading > limit:
             reasons.append(f"{what}: {_number(reading)}{unit}, the limit is {_number(limit)}{unit}")
     return reasons
@@ -65,7 +65,7 @@ def load_message(update_id: str, state: ThrottleState) -> str:
 
 
 def rate_of(state: ThrottleState) -> str:
-    """`at most 10,000 rows/s, 5 MB/s`; empty where no rate is set."""
+    """`at most 10,000 rows/s, 5 MB/s`; empty if no rate is set."""
     parts = []
     if state.rows_per_second is not None:
         parts.append(f"{state.rows_per_second:,.0f} rows/s")

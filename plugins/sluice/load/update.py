@@ -32,7 +32,7 @@ class LoadTarget(OfSlave, Protocol):
     def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`.
 
-        `durable`: whether its commits wait for the slave's disk, where the slave does not say otherwise.
+        `durable`: whether its commits wait for the slave's disk, unless the slave's settings decide it.
         """
         ...
 
@@ -77,7 +77,7 @@ class Update(Pair):
         return _loader_application(self)
 
     def may_leave_out(self, tables: Iterable[TableName]) -> bool:
-        """Whether `on_error` lets all others go on without any of `tables`."""
+        """Whether `on_error` lets all others continue without any of `tables`."""
         rules = (self.replication.rule(table) for table in tables)
         return "stop" not in ((rule.on_error if rule is not None else None) or self.slave.on_error for rule in rules)
 
@@ -97,7 +97,7 @@ class Update(Pair):
 
 @dataclass(frozen=True)
 class SlaveAlone:
-    """A `LoadTarget` on the slave's own machine, where the master is unknown."""
+    """A `LoadTarget` on the slave's own machine, which does not know the master."""
 
     prefix: Prefix
     slave: SlaveConfig
@@ -154,5 +154,5 @@ def _naming_locked(update: Update, master: Session, error: LockNotAvailable) -> 
     listed = ", ".join(map(str, sorted(locked)))
     return LockNotAvailable(
         f"{update}: a transaction on {update.master_info.place} has locked {listed}, or waits to, so that definitions "
-        "there cannot be read. It is tried again; to go on at once, end that transaction, or what it waits for."
+        "there cannot be read. It is tried again; to continue at once, end that transaction, or what it waits for."
     )

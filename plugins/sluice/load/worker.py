@@ -111,13 +111,13 @@ class BlockWorker(ABC):
     """The loop of a worker, and its two sessions on the slave: `control` for BLOCKS, the other for rows.
 
     `loader`: its name in the job (see `sluice.load.load_job`). Spark may start a name again while the first start may
-    still be alive. So each start adds a suffix of its own, and gives back the blocks of earlier starts.
+    still be alive. So each start adds its own suffix, and gives back the blocks of earlier starts.
     """
 
     work: ClassVar[str] = "load"
     """The name of the work in messages."""
     _durable: ClassVar[bool] = True
-    """Whether commits wait for the slave's disk, where the slave's settings do not decide it."""
+    """Whether commits wait for the slave's disk, unless the slave's settings decide it."""
     turn_seconds: float = math.inf
     """How long a turn lasts, after which the name is started again, possibly elsewhere."""
 
@@ -221,7 +221,7 @@ class BlockWorker(ABC):
         """Leaves a table alone for a moment."""
 
     def _leave_out(self, refused: TableRefused) -> None:
-        """Ends the load of one table, where all others may go on without it; raises its error otherwise."""
+        """Ends the load of one table if all others may continue without it; raises its error otherwise."""
         raise refused
 
     # -- what all of them do
@@ -262,7 +262,7 @@ class BlockWorker(ABC):
         return beat
 
     def _give_back(self) -> None:
-        """Ends the sessions, whatever they are doing, and puts the begun block back."""
+        """Ends the sessions, even if they are busy, and puts the begun block back."""
         self.close()
         self._holds_block = True
         try:
@@ -297,7 +297,7 @@ class BlockWorker(ABC):
 
     @contextmanager
     def _fitting(self, table: TableName) -> Iterator[None]:
-        """Raises `SlaveNotReady` where a row does not fit into the slave's `table`."""
+        """Raises `SlaveNotReady` if a row does not fit into the slave's `table`."""
         try:
             yield
         except SLAVE_NOT_READY as error:

@@ -89,7 +89,7 @@ _ALL = (
         "Initiate",
         "Makes the slave equal to its master while both are in use. Its tables are emptied and loaded again, or "
         "replaced block by block, as existing_tables of the configuration says. Until it is NORMAL again, "
-        "its readers see incomplete data. With tables, only these are loaded again; all others go on.",
+        "its readers see incomplete data. With tables, only these are loaded again; all others continue.",
         api.UPDATE,
         fields=(
             Field("slaves", "Slaves", Kind.SLAVES, required=True),
@@ -157,8 +157,8 @@ _ALL = (
     Action(
         "open",
         "Open the gate",
-        "Removes a person's closure of the gate. The apply goes on where it was, unless another closure keeps the gate "
-        "closed.",
+        "Removes a person's closure of the gate. The apply continues where it stopped, unless another closure keeps "
+        "the gate closed.",
         api.GATE,
     ),
     Action(
@@ -211,7 +211,7 @@ _ALL = (
     Action(
         "reload",
         "Reload tables",
-        "Loads the tables again while all others go on. The slave stays NORMAL; readers see these tables incomplete "
+        "Loads the tables again while all others continue. The slave stays NORMAL; readers see these tables incomplete "
         "until they are loaded. Use it for tables that are absent or inconsistent.",
         api.UPDATE,
         fields=(RELOADED,),
@@ -222,7 +222,7 @@ _ALL = (
         "Remove first transaction",
         "Removes the first waiting transaction from the slave's queue, for a transaction that can never be applied. "
         "The tables that it changes become inconsistent: their changes are left out until they are loaded again "
-        "(Reload tables). All other tables go on. Close the gate first; restart the apply afterwards.",
+        "(Reload tables). All other tables continue. Close the gate first; restart the apply afterwards.",
         api.REMOVE,
         danger=True,
         administer=True,
@@ -250,7 +250,7 @@ _ALL = (
         fields=(
             Field("action", "What", Kind.CHOICE, choices=FAILOVERS, default="check"),
             Field("reverse", "Planned: the former master becomes a slave of the new one", Kind.FLAG),
-            Field("override", "Forced: go on although the master answers", Kind.FLAG),
+            Field("override", "Forced: continue although the master answers", Kind.FLAG),
         ),
         danger=True,
     ),
@@ -266,7 +266,7 @@ _ALL = (
         "debug",
         "Debug tables",
         "Debugs the capture of tables for an hour: each of their statements writes a line to DEBUG_TABLE on the "
-        "master, of which the last ones are kept. Their triggers are made anew, now and when the hour is over.",
+        "master, of which the last ones are kept. Their triggers are created again, now and when the hour is over.",
         api.RECONCILE,
         Scope.MASTER,
         fields=(RELOADED,),

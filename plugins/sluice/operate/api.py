@@ -34,8 +34,8 @@ def require_unpaused(api: Api, dag: str) -> None:
     """Raises `dag-paused`."""
     if api.get(f"dags/{dag}")["is_paused"]:
         raise Terminal(
-            f"Nothing was done: the DAG {dag} is paused in Airflow, so no run of it goes on. Unpause it (Dags, {dag}, "
-            "the switch beside its name), then do this again.",
+            f"Nothing was done: the DAG {dag} is paused in Airflow, so none of its runs continues. Unpause it (Dags, "
+            f"{dag}, the switch beside its name), then do this again.",
             code="dag-paused",
         )
 

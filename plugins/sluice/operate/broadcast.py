@@ -79,7 +79,7 @@ def _answered(
         queued = queueing.enter_context(queue)
 
         def entered() -> None:
-            """Commits the queued query: writers go on, and slaves may see it."""
+            """Commits the queued query: writers continue, and slaves may see it."""
             queueing.pop_all().close()
             begun.append(queued.id)
 
@@ -128,6 +128,6 @@ def _require(replication: Replication) -> None:
         raise NotOffered(f"{replication.prefix}: its changes come from recorded files, and there is no master to ask.")
     if not replication.broadcast:
         raise NotOffered(
-            f"{replication.prefix}: queries are not allowed. They read whatever Sluice's accounts may read: an "
-            f"administrator who wants that writes broadcast: true into {replication.source}."
+            f"{replication.prefix}: queries are not allowed. They can read everything that Sluice's accounts may "
+            f"read: an administrator who wants that writes broadcast: true into {replication.source}."
         )

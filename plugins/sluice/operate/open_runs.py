@@ -146,7 +146,7 @@ def not_over(runs: Iterable[Run]) -> list[Run]:
 
 
 def makes_up_for(later: Run, failed: Run) -> bool:
-    """Whether a later run, whatever its end, takes the place of a failed one: the same, or more of it."""
+    """Whether a later run, successful or not, replaces a failed one: the same, or more of it."""
     if (later.dag, later.prefix) != (failed.dag, failed.prefix):
         return False
     if later.slaves and not set(failed.slaves or ("",)) <= set(later.slaves):

@@ -96,7 +96,7 @@ def _replaced(text: str, render: Callable[[str, re.Match[str], Sequence[str]], s
 
 def _tables(text: str, start: int) -> tuple[list[str] | None, int]:
     """The tables that follow at `start`, and where they end. None: no tables. Shortened lists name none: the command
-    then loads whatever is not loaded."""
+    then loads all that is not loaded."""
     if not text.startswith(_TABLES, start):
         return None, start
     begin = start + len(_TABLES)

@@ -45,7 +45,7 @@ def entry(conn_id: str, vendor: str, usual: str = FIRST) -> Entry:
 
 
 def of_master(conn_id: str, vendor: str, location: str = "") -> Entry:
-    """The entry of a master. `location`: where the log is recorded of a vendor whose servers log their changes."""
+    """The entry of a master. `location`: where the log is recorded, for a vendor whose servers log their changes."""
     logged = {"capture": BINLOG, "location": location} if vendor in LOGGED_MASTERS else {}
     return {**entry(conn_id, vendor), **logged}
 

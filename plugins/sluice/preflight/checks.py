@@ -149,7 +149,7 @@ def _of_slave(
 
 
 def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Session) -> list[Issue]:
-    """Columns that would hold the numbers of large objects on the slave, where the objects are not."""
+    """Columns that would hold the numbers of large objects on the slave, which does not have the objects."""
     columns: list[str] = []
     for definition in wanted.definitions:
         table, names = definition.table, wanted.large_objects.get(definition.table, ())
@@ -211,7 +211,7 @@ def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Iss
     taken = placement.taken(tables)
     why = "; ".join(f"{table} would be {holder}'s table there" for table, holder in taken.items())
     remedy = "Name another target for one of the two."
-    return [Issue("", "a place of its own for each table", why, None, remedy=remedy)] if taken else []
+    return [Issue("", "a separate name for each table", why, None, remedy=remedy)] if taken else []
 
 
 def _transformations(
@@ -301,7 +301,7 @@ def _same_database(master: Session, session: Session, replication: Replication, 
     except LockNotAvailable:
         why = "its connection leads to the master's own database, whose tables a load would empty"
         remedy = f"Let the connection {slave.conn_id} name another database."
-        return [Issue("", "a database of its own", why, None, remedy=remedy)]
+        return [Issue("", "a separate database", why, None, remedy=remedy)]
 
 
 def _conflict_exits(slave: SlaveConfig) -> list[Issue]:

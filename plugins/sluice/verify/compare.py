@@ -310,7 +310,7 @@ class _Comparison:
         if view.seen is not None:
             raise CouldNotCompare(
                 f"The apply does not run, and {finding.table} has `where`, `columns` or `exit`: such a table is "
-                "compared while it runs. Start the DAG cdc_apply, or mend what it stopped at."
+                "compared while it runs. Start the DAG cdc_apply, or fix what it stopped at."
             )
         finding.transformed = transform.rule.text
         try:

@@ -33,7 +33,7 @@ class MasterDefinitions:
 
     @classmethod
     def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "MasterDefinitions":
-        """Raises the driver's errors; `LockNotAvailable` where a table is locked just then."""
+        """Raises the driver's errors; `LockNotAvailable` if a table is locked at that moment."""
         schemas = master_of(vendor).schemas
         master.limit_lock_waits(LOCK_SECONDS)
         locked = frozenset(schemas.locked(master, tables))
@@ -64,10 +64,10 @@ def not_captured(
 def of_slave(
     pair: Pair, defined: MasterDefinitions, is_updated: Callable[[str | None, str], bool]
 ) -> list[Issue] | None:
-    """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what mends that.
+    """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what fixes that.
 
     None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
-    the update of that id goes on for a slave. Raises `Transient`.
+    the update of that id continues for a slave. Raises `Transient`.
     """
     vendor = vendor_at(pair)
     schemas = vendor.schemas

@@ -1,7 +1,7 @@
 """Large tables are read by several of Spark's executors, which see both sides as the comparison sees them.
 
 They take over the snapshots that its sessions hold. A job's tasks are one session a side each, as many as
-`verify.parallel` says; after some seconds the next job goes on from there, and its name says how far the comparison is.
+`verify.parallel` says; after some seconds the next job continues there, and its name says how far the comparison is.
 What differs comes back, and no other row: to the task of Spark in which the comparison runs.
 """
 
@@ -52,7 +52,7 @@ Sessions = Callable[[int], Session]
 
 
 def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOptions) -> TableFinding:
-    """See `compare`: by executors where the table has more rows than `spark_above`, and they can see what it sees.
+    """See `compare`: by executors if the table has more rows than `spark_above`, and they can see what it sees.
 
     A sample is drawn by this process, which also reads a transformed table. Raises `CouldNotCompare`.
     """

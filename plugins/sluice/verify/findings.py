@@ -47,7 +47,7 @@ class Kind(StrEnum):
 
 
 ACTION = {Kind.MISSING: "I", Kind.EXTRA: "D", Kind.DIFFERENT: "U"}
-"""The action that, where it is not replicated, causes such rows."""
+"""The action that causes such rows if it is not replicated."""
 WORD = {"I": "inserts", "D": "deletes", "U": "updates"}
 
 
@@ -95,7 +95,7 @@ class Example:
     copies: int = 1
     """Without a key: how many more copies one side has."""
     cause: str = ""
-    """Why it differs, where a change of it was rejected."""
+    """Why it differs, if a change of it was rejected."""
     changes: "Changes | None" = None
     """Whose row a repair changes, if there is a conflict rule."""
 
@@ -155,7 +155,7 @@ class TableFinding:
     proposed: dict[Changes, int] = field(default_factory=dict)
     """How many of the `looked_at` rows a repair changes, by whose row that is."""
     place: str = ""
-    """The table's name on the slave, where it has another."""
+    """The table's name on the slave, if it has another."""
     transformed: str = ""
     """The table's transformation, after which rows are compared."""
     seconds: float = 0.0

@@ -35,7 +35,7 @@ class ChangesWait(CouldNotCompare):
 
     def __init__(self, what: str, *, again: bool = False):
         running = "The apply is behind" if again else "The apply does not run"
-        remedy = "It is compared again" if again else "Start the DAG cdc_apply, or mend what it stopped at"
+        remedy = "It is compared again" if again else "Start the DAG cdc_apply, or fix what it stopped at"
         super().__init__(f"{running}, and {what}. {remedy}.", again=again)
 
 

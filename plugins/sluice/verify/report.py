@@ -1,4 +1,4 @@
-"""The report of a run: what was compared, found and mended, as data that any program reads (`as_dict`).
+"""The report of a run: what was compared, found and repaired, as data that any program reads (`as_dict`).
 
 Values of masked columns are never in it, in keys and examples alike.
 """

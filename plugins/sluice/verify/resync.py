@@ -29,7 +29,7 @@ log = logging.getLogger("sluice.verify")
 # Makes rows of a slave equal to the master's, through its apply.
 #
 # The apply gets the keys, reads the rows on the master at the end of a window, and writes them before the next
-# window begins (`sluice.apply.request_handler`). So they are right whatever changed since the comparison.
+# window begins (`sluice.apply.request_handler`). So they are right even if something changed since the comparison.
 
 
 ROWS_A_REQUEST = 1_000
@@ -131,7 +131,7 @@ class TableResult:
 
 
 def compare_table(pair: Pair, store: "Redis", table: TableName, options: CompareOptions) -> TableFinding:
-    """Compares a table at a position of its own, again where its definition changed meanwhile.
+    """Compares a table at its own position, and again if its definition changed meanwhile.
 
     Does not raise where it cannot compare: the finding says so.
     """

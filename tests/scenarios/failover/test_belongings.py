@@ -153,7 +153,7 @@ def test_what_cannot_be_given_away_is_listed_before(
         shop = shop_of(ends=ends, more=MORE)
         shop.master.execute(b"ALTER TYPE public.mood OWNER TO postgres")
         text = shop.run("check", ["check"])["check"]
-        listed = text.partition("what keeps a failover from making all of it")[2]
+        listed = text.partition("what keeps a failover from creating all of it")[2]
         assert "the rights of postgres, a superuser" in listed
         assert "ALTER TYPE public.mood OWNER TO postgres" in listed
         assert f"GRANT {OWNER} TO sluice" in listed

@@ -118,7 +118,7 @@ def test_a_busy_master_pauses_the_load_until_it_is_calm(shop: Rig, name: str, ca
     shop.assert_equal()
     told = [record.getMessage() for record in caplog.records]
     assert any("DEMO_ → dr1: paused: " in line and reason.split(":")[0] in line for line in told)
-    assert any("goes on after a pause of" in line for line in told)
+    assert any("continues after a pause of" in line for line in told)
     assert load.message() == f"Initial update {load.update.update_id} is loading"
 
 

@@ -88,7 +88,7 @@ class _Exporter(Loader):
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
     def _copy(self, block: Block) -> None:
-        """Reads the begun block into a file of its own."""
+        """Reads the begun block into a separate file."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
         vendor = master_of(update.master_info.vendor)
         name = file_name(BLOCK_PRIORITY, time.time_ns())

@@ -45,7 +45,7 @@ def tables_do_not_fit(target: LoadTarget, reasons: dict[TableName, str]) -> Term
     listed = "\n".join(f"- {reason}" for reason in reasons.values())
     return Terminal(
         f"{target}: these tables of the slave cannot take their files:\n{listed}\nA change of the table on the "
-        "master reaches the slave only once the transfer is approved and the apply runs: approve it, or mend the "
+        "master reaches the slave only once the transfer is approved and the apply runs: approve it, or fix the "
         "slave's table. Then import again; what is stored stays.",
         code="tables-do-not-fit",
     )
@@ -170,7 +170,7 @@ class _Importer(BlockWorker):
         self._reasons[reason.table] = str(reason)
 
 
-# An import in threads of this process, for `./sluice import`, where there is no Spark.
+# An import in threads of this process, for `./sluice import`, which has no Spark.
 
 
 TICK_SECONDS = 1.0
@@ -227,6 +227,8 @@ def import_in_threads(
     if failures:
         raise failures[0]
     if stopped():
-        raise Transient(f"{target}: told to stop. What is stored stays; import again to go on.", code="import-stopped")
+        raise Transient(
+            f"{target}: told to stop. What is stored stays; import again to continue.", code="import-stopped"
+        )
     done.seconds = time.monotonic() - began
     return done

@@ -223,7 +223,7 @@ def _deflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Raises `zlib.error` where the pieces are not exactly one gzip member."""
+    """Raises `zlib.error` if the pieces are not exactly one gzip member."""
     inflater = zlib.decompressobj(GZIP)
     for piece in pieces:
         if inflater.eof:

@@ -47,7 +47,7 @@ log = logging.getLogger("sluice.load")
 # One of the slaves leads: its BLOCKS decide what is read, as for a single slave. The blocks of the others are
 # *begun* from their start positions on (`sluice.load.steps.plan`), so that an apply waits with every change: it
 # must not drop one that an earlier read block lacks. When all is exported they are replaced by the leader's blocks,
-# with their markers, each slave in a transaction of its own. From then on no slave depends on the others.
+# with their markers, each slave in a separate transaction. From then on no slave depends on the others.
 
 
 def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
