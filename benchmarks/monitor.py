@@ -1,4 +1,4 @@
-"""`monitor`: how long the monitor's overview takes, asked over HTTP, from a Redis that knows that many slaves.
+"""`monitor`: how long the monitor's overview takes over an open connection, from a Redis that knows that many slaves.
 
 Each slave follows its master with an hour of history and twenty verified tables; every tenth has something to say. What
 is asked of Redis is asked anew for each page. Airflow is no part of it: its guard decides before who may look.
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> Report:
         try:
             for name in args.figure or tuple(AIMS):
                 slaves, aim = AIMS[name]
-                with serving(Path(folder) / name, store.url, slaves) as url:
-                    runs = alternate(name, {"ours": lambda: _page(url)}, args.rounds, args.warm_up)
+                with serving(Path(folder) / name, store.url, slaves) as url, httpx.Client(timeout=60) as client:
+                    runs = alternate(name, {"ours": lambda: _page(client, url)}, args.rounds, args.warm_up)
                 title = f"overview of {slaves} slaves"
                 figures.append(Figure(title, "ms", runs["ours"], less_is_better=True, at_most=aim))
         finally:
@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> Report:
     return Report("monitor", figures, machine.describe())
 
 
-def _page(url: str) -> Run:
+def _page(client: httpx.Client, url: str) -> Run:
     began, used = time.perf_counter(), time.process_time()
-    answer = httpx.get(url, timeout=60).raise_for_status()
+    answer = client.get(url).raise_for_status()
     seconds, used = time.perf_counter() - began, time.process_time() - used
     return Run(1000 * seconds, seconds, {"page": used}, {"bytes": len(answer.content)})
 

@@ -96,7 +96,7 @@ class Watch:
         self._databases, self._airflow = databases, airflow
         self._last: Gathered | None = None
         self._runs, self._runs_at = NOT_ASKED, float("-inf")
-        self._probed: tuple[str, tuple[str, ...]] = ("", ())
+        self._probed: tuple[str, tuple[str, ...]] | None = None
         self._probed_at = float("-inf")
         self._read_at = float("-inf")
         self._surveyed: tuple[object, Survey] | None = None
@@ -184,12 +184,20 @@ class Watch:
         return self._runs
 
     def _probe(self) -> tuple[str, tuple[str, ...]]:
-        """What Redis refuses although it answers, and what it warns of. Raises `SluiceError`."""
-        if time.monotonic() - self._probed_at >= FRESH_SECONDS * PROBE:
-            with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
-                self._probed = redis_check.refusal(client), tuple(redis_check.warnings(client))
-            self._probed_at = time.monotonic()
+        """What Redis refuses although it answers, and what it warns of. It is tried beside the page, but for the first
+        time: that takes thirty round trips. Raises `SluiceError`."""
+        if self._probed is None:
+            self._try_redis()
+        elif time.monotonic() - self._probed_at >= FRESH_SECONDS * PROBE:
+            self._probed_at = time.monotonic()  # once for all who ask meanwhile
+            ASKING.submit(self._try_redis)
+        assert self._probed is not None
         return self._probed
+
+    def _try_redis(self) -> None:
+        with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
+            self._probed = redis_check.refusal(client), tuple(redis_check.warnings(client))
+        self._probed_at = time.monotonic()
 
     def _survey(self) -> Survey:
         """The configuration, read again only if a file has changed, since checking many slaves takes a while."""
