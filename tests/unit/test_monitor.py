@@ -23,7 +23,7 @@ from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UP
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lease import Holder
 from sluice.coordination.records import DefinitionGap, MeasuredQueue
-from sluice.coordination.redo_state import RedoStatus
+from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.joining import StartedLoad
@@ -229,10 +229,22 @@ def test_a_master_whose_redo_is_not_read_is_shown_so(heard: float | None, told: 
     redo = None if heard is None else RedoStatus("process 7 on db", 1, NOW.timestamp() - heard, ())
     found = [message.text for message in master_messages(of_redo, KnownMaster(redo=redo), NOW)]
     assert any("Start the DAG capture_redo" in text for text in found) is told
-    binary = RedoStatus("process 7 on db", 1, NOW.timestamp() - 100, (), capture="binlog", kept_seconds=864_000.0)
+    binary = RedoStatus("process 7 on db", 1, NOW.timestamp() - 172_800, (), capture="binlog", kept_seconds=864_000.0)
     recorded = replace(of_redo, master=replace(of_redo.master, capture="binlog"))
     (first, *_) = master_messages(recorded, KnownMaster(redo=binary), NOW)
-    assert "The master deletes its log after 10 days" in first.text
+    assert "The master deletes its log after 10 days, read or not: changes begin to be lost in 8 days" in first.text
+    assert "set binlog_expire_logs_seconds" in first.text
+    (first, *_) = master_messages(recorded, KnownMaster(redo=replace(binary, kept_seconds=90.0)), NOW)
+    assert "changes may be lost already" in first.text
+
+
+@pytest.mark.parametrize(("days", "told"), [(4, False), (6, True)])
+def test_a_recorder_that_comes_near_the_deletion_of_the_log_is_told(days: int, told: bool) -> None:
+    recorded = replace(replication(), master=replace(replication().master, capture="binlog"))
+    read = ThreadStatus("master-bin.000012", "running", 0, 4, NOW.timestamp() - days * 86_400)
+    status = RedoStatus("process 7 on db", 1, NOW.timestamp(), (read,), capture="binlog", kept_seconds=864_000.0)
+    found = [message.text for message in master_messages(recorded, KnownMaster(redo=status), NOW)]
+    assert any("The recorder is 6 days behind. The master deletes its log" in text for text in found) is told
 
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:

@@ -15,6 +15,7 @@ from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failov
 from sluice.configuration.model import Replication
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
+from sluice.coordination.redo_state import RedoStatus
 from sluice.counted import counted, duration, listed
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import outage, under_way
@@ -363,9 +364,13 @@ def master_messages(
         messages.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
     if replication.master.capture in (REDO, BINLOG) and (known.redo is None or known.redo.silent(now.timestamp())):
         text = "Nobody reads the master's log. Start the DAG capture_redo, or see what its last run says."
-        if known.redo and known.redo.kept_seconds:
-            text += f" The master deletes its log after {duration(known.redo.kept_seconds)}, read or not."
+        if known.redo and (kept := known.redo.kept_seconds):
+            left = kept - (now.timestamp() - known.redo.written)
+            loss = f"changes begin to be lost in {duration(left)}" if left > 0 else "changes may be lost already"
+            text += f" {_deleted(kept)}: {loss}. {LONGER}"
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
+    if known.redo and not known.redo.silent(now.timestamp()):
+        messages += _near_deletion(known.redo, now.timestamp())
     if known.redo and known.redo.error:
         text = f"The capture from the master's log has stopped: {known.redo.error}"
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
@@ -387,6 +392,26 @@ def master_messages(
         text = f"{counted(known.queue.changes, 'change')} wait in ITEMS, {known.queue.bytes / 1e6:,.0f} MB."
         messages.append(Message(text, level, lasting="queue"))
     return sorted(messages, key=lambda message: -message.level)
+
+
+def _deleted(kept: float) -> str:
+    return f"The master deletes its log after {duration(kept)}, read or not"
+
+
+def _near_deletion(redo: RedoStatus, now: float) -> list[Message]:
+    """That the recorder comes near the end of the log that the master keeps."""
+    kept = redo.kept_seconds
+    lags = [behind for thread in redo.threads if (behind := redo.lag_seconds(thread, now)) is not None]
+    return [
+        Message(
+            f"The recorder is {duration(behind)} behind. {_deleted(kept)}. {LONGER}", Level.CRITICAL, lasting="redo"
+        )
+        for behind in lags
+        if kept is not None and behind > kept / 2
+    ]
+
+
+LONGER = "To keep the log longer, set binlog_expire_logs_seconds on the master."
 
 
 def queue_level(replication: Replication, known: KnownMaster) -> Level:
