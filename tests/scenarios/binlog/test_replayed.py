@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from sluice import config
 from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.database.registry import vendor_of
 from sluice.executor import ThreadExecutor
@@ -28,7 +30,7 @@ CONFIG = """
 prefix: REC_
 master: {{capture: stream, location: {location}}}
 slaves:
-  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop}}
+  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop{options}}}
 tables: {{public.*: {{}}}}
 apply: {{lease: 2.0, checkpoint_interval: 0.1}}
 """
@@ -43,9 +45,9 @@ NAMES = {"t": "id, a, b, c, d, e, f, g, h, i", "nk": "a, b"}
 class Replay:
     """The slave of a stream, with an apply in this process."""
 
-    def __init__(self, folder: Path, vendor: str, slave: ConnectionInfo, redis_url: str):
+    def __init__(self, folder: Path, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = ""):
         file = Path(os.environ["SLUICE_REPLICATIONS"]) / "REC.yaml"
-        file.write_text(CONFIG.format(location=folder, vendor=vendor))
+        file.write_text(CONFIG.format(location=folder, vendor=vendor, options=options))
         self.pair = Pair.of(config.load("REC_"), "dr1", {"s": slave})
         self.redis_url, self.redis = redis_url, redis_store.connect(redis_url)
         self.folder, self.slave = folder, slave
@@ -127,3 +129,24 @@ def test_a_slave_is_equal_after_random_transactions_definitions_and_a_killed_rec
     monkeypatch.setitem(NAMES, "t", NAMES["t"].replace("b,", "renamed, later,"))
     expect_equal(master, replay)
     assert not list(CheckpointStore.of(replay.pair, replay.session).configured().tables), "no table is left out"
+
+
+@pytest.mark.parametrize("change", ["INSERT INTO t VALUES (2, 'a\\0b')", "UPDATE t SET v = 'a\\0b'"])
+def test_what_a_slave_cannot_hold_leaves_its_table_out_alone(
+    master: Master, database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, change: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """PostgreSQL's texts have no 0x00, and a table whose columns are all computed has nothing to replicate."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    master.record()
+    master.run("CREATE TABLE t (id int PRIMARY KEY, v varchar(9))", "CREATE TABLE nk (a int, b double)")
+    master.run("CREATE TABLE computed (a int AS (1) VIRTUAL, b int AS (2) STORED)", "INSERT INTO computed () VALUES ()")
+    master.run("INSERT INTO t VALUES (1, 'a')", "INSERT INTO nk VALUES (1, 1)", change, "INSERT INTO nk VALUES (2, 2)")
+    master.record()
+    replay = Replay(master.folder, "postgres", database(), redis_url, options=", on_error: isolate")
+    replay.apply()
+    assert replay.rows("nk") == normal(master.run("SELECT a, b FROM nk"))
+    (reason,) = CheckpointStore.of(replay.pair, replay.session).configured().tables.reasons.values()
+    assert "0x00" in reason
+    told = {one.table.name: one.reason for one in RejectStore.of(replay.pair, replay.session).differing()}
+    assert "computed" in told["computed"]

@@ -419,8 +419,8 @@ class Merger:
         if state in _COLLISIONS:
             drift = self._existing_row(steps, step) if step.kind == "insert" and step.key else None
             return drift or Collision(table, self._reason(step, error), unique=state != "23503")
-        if state.startswith(_UNFIT) and state:
-            return self._unfit(step, error)
+        if state.startswith(_UNFIT) if state else isinstance(error, psycopg.DataError):
+            return self._unfit(step, error)  # without an SQLSTATE it is the driver that refuses a value
         if refuses(error) and (state not in _STALE or self._read_again):
             return Collision(table, self._reason(step, error))  # a replay tells which change it is
         return error
@@ -492,7 +492,7 @@ class Merger:
 
     def _unfit(self, step: MergeStep, error: psycopg.Error) -> Exception:
         """The value that does not fit: COPY into columns of the slave's types names it, other statements do not."""
-        if step.rows.arrow is not None and (error.sqlstate or "").startswith("22"):
+        if step.rows.arrow is not None and (error.sqlstate or "22").startswith("22"):
             try:
                 self._stages += 1
                 stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
