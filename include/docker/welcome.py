@@ -52,10 +52,16 @@ def make_bucket() -> None:
 
 
 def state(token: str) -> str:
-    """The slave's state; empty until its file was read."""
-    masters = call("/sluice/overview.json", token=token)["masters"]
-    slaves = [one for master in masters if master["prefix"] == PREFIX for one in master["slaves"]]
-    return next((str(one["state"]) for one in slaves if one["slave"] == SLAVE), "")
+    """The slave's state; empty until its file was read. Waits some minutes for the slave's answer to the monitor."""
+    found = "UNKNOWN"
+    for _ in range(RETRIES):
+        masters = call("/sluice/overview.json", token=token)["masters"]
+        slaves = [one for master in masters if master["prefix"] == PREFIX for one in master["slaves"]]
+        found = next((str(one["state"]) for one in slaves if one["slave"] == SLAVE), "")
+        if found != "UNKNOWN":
+            break
+        time.sleep(PAUSE_SECONDS)
+    return found
 
 
 def load(token: str) -> bool:

@@ -47,6 +47,17 @@ def test_an_api_that_starts_again_is_asked_again(welcome: ModuleType, monkeypatc
     assert welcome.state("token") == ""
 
 
+def test_a_state_that_the_monitor_has_not_asked_for_yet_is_awaited(
+    welcome: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = [
+        {"masters": [{"prefix": "SHOP_", "slaves": [{"slave": "dr1", "state": one}]}]}
+        for one in ("UNKNOWN", "UNKNOWN", "UNCONFIGURED")
+    ]
+    answers(welcome, monkeypatch, *shown)
+    assert welcome.state("token") == "UNCONFIGURED"
+
+
 def test_a_refusal_is_no_silence(welcome: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(welcome, monkeypatch, refusal(500))
     with pytest.raises(urllib.error.HTTPError):
