@@ -72,12 +72,12 @@ def load(prefix: str) -> Replication:
 
 
 def _of(survey: Survey, prefix: str, places: Sequence[Path]) -> Replication:
-    wanted = prefix.strip().upper()
+    name_meant = prefix.strip().upper()
     for replication in survey.replications:
-        if replication.prefix.name == wanted:
+        if replication.prefix.name == name_meant:
             return replication
-    if wanted in survey.broken:
-        raise ConfigError(survey.broken[wanted])
+    if name_meant in survey.broken:
+        raise ConfigError(survey.broken[name_meant])
     known = (*(replication.prefix.name for replication in survey.replications), *survey.broken)
     raise UnknownPrefix(prefix, known, places, survey.unread)
 

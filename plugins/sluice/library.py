@@ -38,15 +38,15 @@ def archive_bytes() -> bytes:
     loader: object = __spec__.loader
     if isinstance(loader, zipimport.zipimporter):
         return Path(loader.archive).read_bytes()
-    made = BytesIO()
-    with ZipFile(made, "w", ZIP_DEFLATED) as zipped:
+    archive_file = BytesIO()
+    with ZipFile(archive_file, "w", ZIP_DEFLATED) as zipped:
         statements = f"sluice/{sql_files.SHIPPED}"
         for root, place in ((_ROOT, "sluice"), (_JOBS, "spark_jobs"), (sql_files.folder(), statements)):
             for file in _files(root, "*"):
                 entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
                 zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
         zipped.writestr(ZipInfo(f"sluice/{_FINGERPRINT}"), fingerprint())
-    return made.getvalue()
+    return archive_file.getvalue()
 
 
 def archive(folder: Path) -> Path:
@@ -55,9 +55,9 @@ def archive(folder: Path) -> Path:
     Another library gets another name: a Spark server keeps the archives of all sessions, and refuses an archive whose
     name it has with other bytes.
     """
-    made = folder / f"sluice-{fingerprint()}.zip"
-    made.write_bytes(archive_bytes())
-    return made
+    archive_file = folder / f"sluice-{fingerprint()}.zip"
+    archive_file.write_bytes(archive_bytes())
+    return archive_file
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:

@@ -52,7 +52,7 @@ def hide_values() -> None:
     if getattr(former, "hides_values", False):
         return
 
-    def made(*args: object, **named: object) -> logging.LogRecord:
+    def factory(*args: object, **named: object) -> logging.LogRecord:
         record = former(*args, **named)
         # A record that is made of another one has no name yet.
         if str(record.name).partition(".")[0] in OWN:
@@ -64,5 +64,5 @@ def hide_values() -> None:
                 record.exc_info = None
         return record
 
-    made.hides_values = True  # type: ignore[attr-defined]
-    logging.setLogRecordFactory(made)
+    factory.hides_values = True  # type: ignore[attr-defined]
+    logging.setLogRecordFactory(factory)

@@ -67,12 +67,12 @@ async def info_async(conn_id: str, vendor: str) -> ConnectionInfo:
 def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
     if vendor not in names():
         raise UnknownVendor(vendor)
-    made = converted(connection, extra, conn_id, vendor)
+    plain = converted(connection, extra, conn_id, vendor)
     authorities = os.environ.get("PGSSLROOTCERT")
-    if not authorities or "sslrootcert" in made.options or made.vendor != FIRST:
-        return made
+    if not authorities or "sslrootcert" in plain.options or plain.vendor != FIRST:
+        return plain
     # What connects in a job or an executor has another environment.
-    return replace(made, options={**made.options, "sslrootcert": authorities})
+    return replace(plain, options={**plain.options, "sslrootcert": authorities})
 
 
 def spark_pages() -> str:

@@ -28,7 +28,7 @@ NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
 def step(function: Callable[[TaskContext], object] | None = None, **options: object) -> Any:
     """A task factory: `@step def check(task): …`, then `check()` in a DAG. Airflow shows the docstring."""
 
-    def made(body: Callable[[TaskContext], object]) -> Callable[[], object]:
+    def as_task(body: Callable[[TaskContext], object]) -> Callable[[], object]:
         settings = {"task_id": body.__name__, "doc_md": inspect.getdoc(body), **RETRY, **options}
 
         @task(**settings)  # type: ignore[untyped-decorator]
@@ -41,13 +41,13 @@ def step(function: Callable[[TaskContext], object] | None = None, **options: obj
         made_task.body = body  # type: ignore[attr-defined]
         return made_task
 
-    return made if function is None else made(function)
+    return as_task if function is None else as_task(function)
 
 
 def teardown(body: Callable[[Any], str]) -> Any:
     """A task factory for the last task of a DAG, which always runs; `body` takes the context."""
 
-    def made() -> object:
+    def as_task() -> object:
         @task(task_id=body.__name__, doc_md=inspect.getdoc(body), **FOR_EVER)
         def run() -> str:
             context = get_current_context()
@@ -56,8 +56,8 @@ def teardown(body: Callable[[Any], str]) -> Any:
 
         return run().as_teardown(on_failure_fail_dagrun=True)
 
-    made.body = body  # type: ignore[attr-defined]
-    return made
+    as_task.body = body  # type: ignore[attr-defined]
+    return as_task
 
 
 def states_of_run(context: Context) -> dict[str, object]:

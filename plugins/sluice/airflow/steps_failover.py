@@ -401,6 +401,8 @@ def _capture(task: TaskContext, slave: Session) -> bool:
     sheet = failover_of(task).kept_sheet(slave)
     present = vendor_of(turned.master.vendor).rows.tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
-    wanted = turned.resolve(present if sheet is None else [table for table in present if table in set(sheet.tables)])
-    reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
+    replicated = turned.resolve(
+        present if sheet is None else [table for table in present if table in set(sheet.tables)]
+    )
+    reconcile.reconcile(slave, turned.prefix, turned.master.schema, replicated)
     return report.changed

@@ -79,14 +79,14 @@ def due() -> list[Entry]:
         params = context["params"]
         if params["slave"] and not params["prefix"]:
             raise Terminal(f"Slave {params['slave']}: choose its replication, too.", code="replication-not-chosen")
-        wanted = Selection.from_dict({"tables": params.get("tables")}).tables
+        patterns = Selection.from_dict({"tables": params.get("tables")}).tables
         entries: list[Entry] = []
         for replication in _chosen(params["prefix"]):
             days = _days(replication.verify, context)
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
             for slave in slaves:
-                entries += _entries(replication, replication.slave(slave).name, wanted, context, days)
-        _expect_matches(wanted, entries)
+                entries += _entries(replication, replication.slave(slave).name, patterns, context, days)
+        _expect_matches(patterns, entries)
         log.info("%s to compare", counted(len(entries), "table"))
         return entries
 
@@ -232,11 +232,11 @@ def _days(verify: VerifyOptions, context: Context) -> list[date] | None:
     return DailyTime.of(verify).days(run.data_interval_start, run.data_interval_end)
 
 
-def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
+def _expect_matches(patterns: Iterable[str], entries: list[Entry]) -> None:
     """Raises `no-such-table` for a pattern that matches no replicated table, unless these could not be read."""
     if any("reason" in entry for entry in entries):
         return
-    for pattern in wanted:
+    for pattern in patterns:
         if not any(selection.names(pattern, TableName(*entry["table"])) for entry in entries):
             raise Terminal(
                 f"tables: {pattern!r} is no table that is replicated here. Write schema.table, with * for anything; "
@@ -248,11 +248,11 @@ def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
 def _entries(
     replication: Replication,
     slave: str,
-    wanted: Sequence[str],
+    patterns: Sequence[str],
     context: Context,
     days: Sequence[date] | None,
 ) -> list[Entry]:
-    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`. `days`: see `extent`."""
+    """The tables of a pair to compare. `patterns`: of tables, instead of `verify.tables`. `days`: see `extent`."""
     params, verify = context["params"], replication.verify
     action, sample = params["action"] or verify.action, params["sample"] or verify.sample
 
@@ -263,8 +263,8 @@ def _entries(
         }  # fmt: skip
 
     def compared(table: TableName) -> Extent:
-        if wanted:
-            return Extent.CHOSEN if any(selection.names(each, table) for each in wanted) else Extent.NOTHING
+        if patterns:
+            return Extent.CHOSEN if any(selection.names(each, table) for each in patterns) else Extent.NOTHING
         return extent(verify, table, days)
 
     if days is not None and not is_due(verify.schedule, days) and not (days and verify.daily_sample):

@@ -85,11 +85,11 @@ def _begin(task: TaskContext) -> bool:
 @step
 def create_tables(task: TaskContext) -> str:
     """Creates tables that the slave lacks; empties, keeps or refuses existing ones, as configured."""
-    made = multi_slave.each(task, lambda one: steps.create_tables(update_of(one)))
-    for name, tables in made.items():
+    created = multi_slave.each(task, lambda one: steps.create_tables(update_of(one)))
+    for name, tables in created.items():
         for table in tables:
             log.info("%s → %s: made table %s", task.prefix, name, table)
-    return f"{counted(sum(map(len, made.values())), 'table')} made"
+    return f"{counted(sum(map(len, created.values())), 'table')} made"
 
 
 @step

@@ -76,13 +76,13 @@ def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTab
     There are none for a table that needs no change. A registered table keeps the name of its trigger unless the
     configuration has another one.
     """
-    wanted = list(configured)
+    entries = list(configured)
     have = {entry.table: entry for entry in registered}
-    names = {entry.table for entry in wanted}
+    names = {entry.table for entry in entries}
     steps: list[Step] = [Remove(table) for table in have if table not in names]
     last = 0
     fresh = False  # From here on every table needs a new REPL_KEY to stay behind the one before it.
-    for entry in _in_load_order(wanted, have):
+    for entry in _in_load_order(entries, have):
         present = have.get(entry.table)
         if present is None:
             steps.append(Add(entry.table, entry.actions, entry.trigger, entry.debug))
@@ -96,10 +96,10 @@ def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTab
     return steps
 
 
-def _in_load_order(wanted: list[ResolvedTable], have: dict[TableName, RegisteredTable]) -> list[ResolvedTable]:
+def _in_load_order(entries: list[ResolvedTable], have: dict[TableName, RegisteredTable]) -> list[ResolvedTable]:
     """By sequence; within one, registered tables in their present order, then new ones: so few tables are moved."""
     return sorted(
-        wanted,
+        entries,
         key=lambda entry: (
             entry.sequence,
             entry.table not in have,

@@ -62,23 +62,23 @@ def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterab
     Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` if the resources are missing or
     not of this release.
     """
-    wanted = list(configured)
+    entries = list(configured)
     connection.expect_idle()
     vendor = master_of(connection.vendor)
     capture = vendor.capture(connection, prefix, schema)
     registry = capture.registry
     with connection.transaction():
         capture.require()
-        unfit = registry.examine(entry.table for entry in wanted)
+        unfit = registry.examine(entry.table for entry in entries)
         if unfit:
             raise TablesUnfit(prefix, unfit)
-        steps = plan(wanted, registry.read())
+        steps = plan(entries, registry.read())
     if any(isinstance(step, Remove) for step in steps):
         vendor.queue(connection, prefix, schema).check_definitions()
         with connection.transaction():
-            steps = plan(wanted, registry.read())
+            steps = plan(entries, registry.read())
     with connection.transaction():
-        shapes = vendor.rows.shapes(connection, (entry.table for entry in wanted))
+        shapes = vendor.rows.shapes(connection, (entry.table for entry in entries))
     notices = tuple(
         f"{shape.table} has no primary key and no unique NOT NULL index: it is replicated as a multiset of rows, "
         "which is slower"

@@ -36,8 +36,8 @@ def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
     present = connection(api, conn_id)
     if present is None:
         return
-    wanted = (info.host, info.port, info.database, info.user)
-    if (present["host"], present["port"], present["schema"], present["login"]) != wanted:
+    expected = (info.host, info.port, info.database, info.user)
+    if (present["host"], present["port"], present["schema"], present["login"]) != expected:
         place = f"{present['login']}@{present['host']}:{present['port']}/{present['schema']}"
         raise Terminal(
             f"Airflow has a connection {conn_id!r} already, to {place}, not to {info.place}. Delete it (Admin, "

@@ -106,14 +106,14 @@ class AirflowApi:
 
         Raises `ApiRefused` with the import errors if they do not appear.
         """
-        wanted, deadline = set(dags), time.monotonic() + timeout
+        awaited, deadline = set(dags), time.monotonic() + timeout
         while True:
-            wanted -= {entry["dag_id"] for entry in self.get("dags", limit=100)["dags"]}
-            if not wanted:
+            awaited -= {entry["dag_id"] for entry in self.get("dags", limit=100)["dags"]}
+            if not awaited:
                 return
             if time.monotonic() > deadline:
                 errors = [f"{e['filename']}: {e['stack_trace']}" for e in self.get("importErrors")["import_errors"]]
-                missing = f"DAGs {sorted(wanted)} did not appear in {timeout:.0f} s. Import errors: {errors or 'none'}"
+                missing = f"DAGs {sorted(awaited)} did not appear in {timeout:.0f} s. Import errors: {errors or 'none'}"
                 raise ApiRefused("GET", self.url + "/api/v2/dags", 404, missing)
             time.sleep(0.5)
 

@@ -114,8 +114,8 @@ def _of(replication: Replication, side: Side, connected: Session, source: Sessio
 
 
 @contextmanager
-def _all_or_none(connected: Session, wanted: bool) -> Iterator[None]:
-    if not wanted:
+def _all_or_none(connected: Session, enabled: bool) -> Iterator[None]:
+    if not enabled:
         yield
         return
     with connected.transaction():

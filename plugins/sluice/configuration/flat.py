@@ -152,7 +152,7 @@ class _Flat:
                 fields[name] = Node(self._file, line, keys[name], dict(values))
         return Node(self._file, self._line, "", dict(fields))
 
-    def of_slave(self, wanted: Collection[str]) -> dict[str, Node]:
+    def of_slave(self, keys_of_slave: Collection[str]) -> dict[str, Node]:
         options = {}
         for entry in self._entries:
             if entry.key.startswith(_OWN_CODE) and not self._is_mapping(entry):
@@ -162,7 +162,7 @@ class _Flat:
                     "take it out, and write what it does under tables of this slave in the YAML: target, columns, "
                     "where or exit",
                 )
-            elif entry.key == _LOCATION and "initial_files_location" in wanted:
+            elif entry.key == _LOCATION and "initial_files_location" in keys_of_slave:
                 options["initial_files_location"] = self._node(entry, self._text(entry))
         return options
 

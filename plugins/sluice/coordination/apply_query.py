@@ -273,6 +273,6 @@ def pairs(client: "redis.Redis") -> list[tuple[str, str]]:
     return [(parts[1], parts[2]) for key in keys if len(parts := str(key).split(":")) == 4]
 
 
-def _of(made: type[T], values: Mapping[str, Any]) -> T:
-    known = {one.name for one in fields(made)}  # type: ignore[arg-type]
-    return made(**{name: value for name, value in values.items() if name in known})
+def _of(kind: type[T], values: Mapping[str, Any]) -> T:
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in known})

@@ -56,11 +56,11 @@ class VerificationLog:
 
     def expect(self, tables: Iterable[str], now: str) -> None:
         """Sets which tables are to be verified: new ones get `since` = `now`, others are deleted."""
-        wanted = set(tables)
+        configured = set(tables)
         with classified():
-            for table in wanted:
+            for table in configured:
                 self.client.hsetnx(self.key, table, json.dumps({"since": now}))
-            if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in wanted]:
+            if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in configured]:
                 self.client.hdel(self.key, *others)
 
     def restore(self, kept: Mapping[str, LastComparison]) -> None:

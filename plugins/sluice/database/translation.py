@@ -41,7 +41,7 @@ class Translation:
     @property
     def refused(self) -> dict[str, str]:
         """The columns that the slave cannot have, and why."""
-        return {name: made.lost for name, made in self.columns.items() if made.fit is Fit.REFUSED}
+        return {name: column_type.lost for name, column_type in self.columns.items() if column_type.fit is Fit.REFUSED}
 
     def lossy(self, allowed: Sequence[str]) -> dict[str, str]:
         """What the slave's columns would lose, in words, by their names for `lossy_columns`; without those that it
@@ -49,15 +49,19 @@ class Translation:
         table = self.shape.table
         start = f"{table.schema}.{table.name}."
         return {
-            f"{start}{name}": f"{table}.{name} would be {made.type}, which loses something: {made.lost}"
-            for name, made in self.columns.items()
-            if made.fit is Fit.LOSSY and not allows(allowed, table, name)
+            f"{start}{name}": f"{table}.{name} would be {column_type.type}, which loses something: {column_type.lost}"
+            for name, column_type in self.columns.items()
+            if column_type.fit is Fit.LOSSY and not allows(allowed, table, name)
         }
 
     def excluding(self, allowed: Sequence[str]) -> dict[str, ColumnType]:
         """The columns that cannot hold every value of the master's, and may lose none."""
         table = self.shape.table
-        return {name: made for name, made in self.columns.items() if made.excluded and not allows(allowed, table, name)}
+        return {
+            name: column_type
+            for name, column_type in self.columns.items()
+            if column_type.excluded and not allows(allowed, table, name)
+        }
 
 
 class Translator:
@@ -88,11 +92,11 @@ class Translator:
         defined = self._of_master.schemas.types(self._master, [shape.table]) if self._defined is None else self._defined
         columns = shape.replicated
         logical = [LogicalColumn(each.name, from_types.logical(each.type, defined), each.key > 0) for each in columns]
-        made = to_types.made_of(self._slave, logical)
-        translated = tuple(_made(column, each) for column, each in zip(columns, made, strict=True))
+        types = to_types.made_of(self._slave, logical)
+        translated = tuple(_made(column, each) for column, each in zip(columns, types, strict=True))
         return Translation(
             replace(shape, columns=translated, partitioned=False),
-            {column.name: each for column, each in zip(columns, made, strict=True)},
+            {column.name: each for column, each in zip(columns, types, strict=True)},
         )
 
     def differences(self, master: TableShape, slave: TableShape, allowed: Sequence[str] = ()) -> list[str]:
@@ -100,10 +104,10 @@ class Translator:
 
         `allowed`: `lossy_columns` of the slave, whose types are not compared.
         """
-        wanted = self.translate(master).shape
+        translated_shape = self.translate(master).shape
         own = {column.name: column.type for column in slave.columns if allows(allowed, master.table, column.name)}
-        columns = tuple(replace(each, type=own.get(each.name, each.type)) for each in wanted.columns)
-        return differences(replace(wanted, columns=columns), slave, self._of_slave.types.holds)
+        columns = tuple(replace(each, type=own.get(each.name, each.type)) for each in translated_shape.columns)
+        return differences(replace(translated_shape, columns=columns), slave, self._of_slave.types.holds)
 
     def losses(self, shape: TableShape, allowed: Sequence[str]) -> list[str]:
         """What a created table of the slave would lose of the master's columns, one sentence for each. `allowed`:
@@ -133,5 +137,5 @@ def allows(allowed: Sequence[str], table: TableName, column: str) -> bool:
     return name in allowed or any(fnmatchcase(name, pattern) for pattern in allowed)
 
 
-def _made(column: Column, made: ColumnType) -> Column:
-    return replace(column, type=made.type, default=None, identity="", collation=None)
+def _made(column: Column, column_type: ColumnType) -> Column:
+    return replace(column, type=column_type.type, default=None, identity="", collation=None)

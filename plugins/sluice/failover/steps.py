@@ -155,17 +155,15 @@ def reach(failover: Failover, store: "Redis") -> None:
     log.info("%s: the slave has applied all that the master ever committed", failover)
 
 
-def _await(
-    failover: Failover, slave: Session, master: Session, store: "Redis", wanted: Position, seconds: float
-) -> None:
-    """Returns when the slave has applied `wanted`. Raises `last-position-not-reached`."""
+def _await(failover: Failover, slave: Session, master: Session, store: "Redis", goal: Position, seconds: float) -> None:
+    """Returns when the slave has applied `goal`. Raises `last-position-not-reached`."""
     end, silent = time.monotonic() + seconds, time.monotonic() + min(seconds, SILENT_SECONDS)
     while True:
         checkpoint = failover.checkpoints(slave).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             raise last_position_not_reached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
         position = applied(failover, store, checkpoint)
-        if position is not None and not checkpoint.catching_up and _has(failover, master, position, wanted):
+        if position is not None and not checkpoint.catching_up and _has(failover, master, position, goal):
             return
         if closures := Gate(store, failover.prefix, failover.slave.name).closures():
             raise last_position_not_reached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
@@ -179,18 +177,18 @@ def _await(
         time.sleep(LOOK_SECONDS)
 
 
-def _has(failover: Failover, master: Session, position: Position, wanted: Position) -> bool:
-    """Whether a slave at `position` has all of `wanted`.
+def _has(failover: Failover, master: Session, position: Position, goal: Position) -> bool:
+    """Whether a slave at `position` has all of `goal`.
 
     A slave that rests is past the last position that the master has recorded. After a crash, the master uses the
     transaction IDs in between again: until an apply has restarted from there, they seem to be applied.
     """
-    if not position.covers_all_of(wanted):
+    if not position.covers_all_of(goal):
         return False
-    if position.restart.covers_all_of(wanted):
+    if position.restart.covers_all_of(goal):
         return True
     support, schema = master_of(failover.master_info.vendor).failover, failover.replication.master.schema
-    return not support.changed_since(master, failover.prefix, schema, position.restart, wanted)
+    return not support.changed_since(master, failover.prefix, schema, position.restart, goal)
 
 
 def is_verified(failover: Failover) -> bool:

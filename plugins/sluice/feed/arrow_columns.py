@@ -14,10 +14,10 @@ MOST_DIGITS = 38
 _TRUE = pa.array(["t", "true", "1"], pa.large_string())
 
 
-def value_does_not_fit(column: LogicalColumn, wanted: pa.DataType, reason: str) -> Terminal:
+def value_does_not_fit(column: LogicalColumn, target_type: pa.DataType, reason: str) -> Terminal:
     """A value that the column's type on Spark's side cannot hold."""
     return Terminal(
-        f"Column {column.name} ({column.logical}) has a value that {wanted} does not hold: {reason}. Read this "
+        f"Column {column.name} ({column.logical}) has a value that {target_type} does not hold: {reason}. Read this "
         f'column as text: option("texts", "{column.name}"), or "*" for all columns.',
         code="value-does-not-fit",
     )
@@ -64,20 +64,20 @@ def schema(columns: Sequence[LogicalColumn], texts: Sequence[str] = ()) -> pa.Sc
     )
 
 
-def values(texts: pa.Array, column: LogicalColumn, wanted: pa.DataType) -> pa.Array:
+def values(texts: pa.Array, column: LogicalColumn, target_type: pa.DataType) -> pa.Array:
     """Texts of a column as values of the type that `schema` said. Raises `value-does-not-fit`."""
     try:
-        return _converter(wanted)(texts)
+        return _converter(target_type)(texts)
     except (pa.ArrowInvalid, ValueError) as error:
-        raise value_does_not_fit(column, wanted, " ".join(str(error).split())[:200]) from None
+        raise value_does_not_fit(column, target_type, " ".join(str(error).split())[:200]) from None
 
 
-def _converter(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    if pa.types.is_boolean(wanted):
+def _converter(target_type: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    if pa.types.is_boolean(target_type):
         return lambda texts: pc.if_else(pc.is_null(texts), pa.scalar(None, pa.bool_()), pc.is_in(texts, _TRUE))
-    if pa.types.is_binary(wanted):
+    if pa.types.is_binary(target_type):
         return _bytes
-    return lambda texts: texts.cast(wanted)
+    return lambda texts: texts.cast(target_type)
 
 
 def _bytes(texts: pa.Array) -> pa.Array:

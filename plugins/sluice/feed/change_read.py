@@ -57,21 +57,23 @@ class ChangeSchema:
         return pa.schema([*HEAD, ("before", row), ("after", row)])
 
 
-def batches(items: pa.Table, wanted: ChangeSchema, images: RowImageCodec, position: str) -> list[pa.RecordBatch]:
+def batches(items: pa.Table, change_schema: ChangeSchema, images: RowImageCodec, position: str) -> list[pa.RecordBatch]:
     """The changes of `items` (`sluice.database.items`, read with old images) in their order.
 
     Raises `unknown-column`, `value-does-not-fit`, `malformed-content`.
     """
-    if wanted.table is not None:
-        of_table = pc.and_(pc.equal(items["schema"], wanted.table.schema), pc.equal(items["table"], wanted.table.name))
+    if change_schema.table is not None:
+        of_table = pc.and_(
+            pc.equal(items["schema"], change_schema.table.schema), pc.equal(items["table"], change_schema.table.name)
+        )
         items = items.filter(of_table)
-    made = []
+    batches_of_items = []
     for at in range(0, items.num_rows, _BATCH):
-        made.append(_batch(items.slice(at, _BATCH).combine_chunks(), wanted, images, position))
-    return made
+        batches_of_items.append(_batch(items.slice(at, _BATCH).combine_chunks(), change_schema, images, position))
+    return batches_of_items
 
 
-def _batch(items: pa.Table, wanted: ChangeSchema, images: RowImageCodec, position: str) -> pa.RecordBatch:
+def _batch(items: pa.Table, change_schema: ChangeSchema, images: RowImageCodec, position: str) -> pa.RecordBatch:
     head = [
         _whole(items["repl_key"]),
         _whole(items["trans_key"]),
@@ -79,17 +81,17 @@ def _batch(items: pa.Table, wanted: ChangeSchema, images: RowImageCodec, positio
         pa.array([position] * items.num_rows, pa.string()),
     ]
     actions = items["action"].to_pylist()
-    before, after = _images(items, actions, wanted, images)
-    return pa.RecordBatch.from_arrays([*head, before, after], schema=wanted.arrow)
+    before, after = _images(items, actions, change_schema, images)
+    return pa.RecordBatch.from_arrays([*head, before, after], schema=change_schema.arrow)
 
 
 def _images(
-    items: pa.Table, actions: Sequence[str], wanted: ChangeSchema, images: RowImageCodec
+    items: pa.Table, actions: Sequence[str], change_schema: ChangeSchema, images: RowImageCodec
 ) -> tuple[pa.Array, pa.Array]:
     new = [place for place, action in enumerate(actions) if action in (Action.INSERT, Action.UPDATE)]
     updated = [place for place, action in enumerate(actions) if action == Action.UPDATE]
     deleted = [place for place, action in enumerate(actions) if action == Action.DELETE]
-    if wanted.table is None:
+    if change_schema.table is None:
         contents, olds = items["content"].to_pylist(), items["oldcontent"].to_pylist()
         rows = {place: images.row(contents[place]) for place in new}
         former = {place: {**rows[place], **images.row(olds[place] or "")} for place in updated}
@@ -105,8 +107,8 @@ def _images(
         former_texts = {}
     removed = _parsed(_at(oldcontent, deleted), images)
     return (
-        _structs([(updated, former_texts), (deleted, removed)], items.num_rows, wanted),
-        _structs([(new, after)], items.num_rows, wanted),
+        _structs([(updated, former_texts), (deleted, removed)], items.num_rows, change_schema),
+        _structs([(new, after)], items.num_rows, change_schema),
     )
 
 
@@ -137,17 +139,17 @@ def _by_name(rows: Sequence[Mapping[str, str | None]]) -> dict[str, pa.Array]:
 
 
 def _structs(
-    parts: Sequence[tuple[Sequence[int], Mapping[str, pa.Array]]], rows: int, wanted: ChangeSchema
+    parts: Sequence[tuple[Sequence[int], Mapping[str, pa.Array]]], rows: int, change_schema: ChangeSchema
 ) -> pa.Array:
     """One struct for each change, null if none of `parts` has its place."""
-    assert wanted.table is not None
-    schema = arrow_columns.schema(wanted.columns, wanted.texts)
+    assert change_schema.table is not None
+    schema = arrow_columns.schema(change_schema.columns, change_schema.texts)
     known = set(schema.names)
     for _, texts in parts:
         if strange := [name for name in texts if name not in known]:
             raise Terminal(
-                f"{wanted.table} has a column {strange[0]!r} that it had not when the query began. Start the query "
-                "again: it goes on where it was, with the new column.",
+                f"{change_schema.table} has a column {strange[0]!r} that it had not when the query began. Start the "
+                "query again: it goes on where it was, with the new column.",
                 code="unknown-column",
             )
     # Where each change's values are among those of all parts, one after the other.
@@ -158,7 +160,7 @@ def _structs(
             source[place], at = at, at + 1
     taken = pa.array(source, pa.int64())
     children = []
-    for column, field in zip(wanted.columns, schema, strict=True):
+    for column, field in zip(change_schema.columns, schema, strict=True):
         pieces = [
             texts[column.name] if column.name in texts else pa.nulls(len(places), pa.large_string())
             for places, texts in parts

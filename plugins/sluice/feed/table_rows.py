@@ -118,9 +118,11 @@ class TableRead:
     def partitions(self) -> int:
         return len(self.bounds) + 1
 
-    def read(self, number: int, wanted: pa.Schema, conditions: Sequence[RowCondition] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition: the columns of `wanted`, in its types. Rows that do not match all `conditions` may
-        be left out.
+    def read(
+        self, number: int, arrow_schema: pa.Schema, conditions: Sequence[RowCondition] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition: the columns of `arrow_schema`, in its types. Rows that do not match
+        all `conditions` may be left out.
 
         Raises `feed-changes-purged`, `table-changed-while-read`, `rows-not-reconstructible`, `value-does-not-fit`,
         errors of `sluice.database.errors`.
@@ -140,14 +142,16 @@ class TableRead:
                 )
             past = self._taken_back(session, number, snapshot.marker)
             # Where versions are left out, all columns say which.
-            needed = list(self.shape.replicated) if past.gone else [self.shape.column(name) for name in wanted.names]
+            needed = (
+                list(self.shape.replicated) if past.gone else [self.shape.column(name) for name in arrow_schema.names]
+            )
             order = vendor.rows.key_order(session, self.shape)
             query = order.select(needed, lo, hi, canonical=True, where=conditions)
             rows = vendor.rows.stream(session, query, RowFormat.CSV)
             read = [column.name for column in needed]
             for table in csv_rows.tables(rows, read):
-                yield from _typed(_without(table, past, names) if past.gone else table, by_name, wanted)
-        yield from _typed(_as_table(past.back, names), by_name, wanted)
+                yield from _typed(_without(table, past, names) if past.gone else table, by_name, arrow_schema)
+        yield from _typed(_as_table(past.back, names), by_name, arrow_schema)
 
     def _taken_back(self, session: Session, number: int, marker: Position) -> TakenBack:
         """The corrections that undo the changes after the position, of this partition only if they bring rows back."""
@@ -211,7 +215,9 @@ def _as_table(versions: Sequence[Version], names: Sequence[str]) -> pa.Table:
     return pa.table(columns, names=list(names))
 
 
-def _typed(table: pa.Table, columns: dict[str, LogicalColumn], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _typed(table: pa.Table, columns: dict[str, LogicalColumn], arrow_schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in table.to_batches(max_chunksize=65_536):
-        made = [arrow_columns.values(batch.column(field.name), columns[field.name], field.type) for field in wanted]
-        yield pa.RecordBatch.from_arrays(made, schema=wanted)
+        arrays = [
+            arrow_columns.values(batch.column(field.name), columns[field.name], field.type) for field in arrow_schema
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)

@@ -65,5 +65,5 @@ class BlockWriter:
         """Writes the rows in the caller's transaction. Returns how many."""
         if self.transform is None:
             return self.target.write(slave, self.table, self.columns, pieces, self.row_format)
-        made = TransformedRows(pieces, self.columns, self.transform)
-        return self.target.write(slave, self.table, made.columns, made, self.row_format)
+        rows_to_write = TransformedRows(pieces, self.columns, self.transform)
+        return self.target.write(slave, self.table, rows_to_write.columns, rows_to_write, self.row_format)

@@ -99,8 +99,8 @@ def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int,
     factor = target_seconds / max(seconds, 0.001)
     if size is not None and size < FEW_BYTES:
         factor = max(factor, 1.0)
-    wanted = rows * min(max(factor, 1 / GROWTH), GROWTH)
-    return int(min(max(wanted, SMALLEST if seconds < target_seconds else 1), LARGEST))
+    adjusted = rows * min(max(factor, 1 / GROWTH), GROWTH)
+    return int(min(max(adjusted, SMALLEST if seconds < target_seconds else 1), LARGEST))
 
 
 SHARE_SECONDS = 0.25

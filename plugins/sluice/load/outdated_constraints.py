@@ -34,9 +34,11 @@ def drop(update: Update, master: Session, slave: Session, tables: Collection[Tab
         return []
     of_master, following = master_of(update.master_info.vendor), vendor_at(update).following
     registered = update.queue(master).registered()
-    wanted = fitting.of_master(OfMaster.read(of_master.schemas, master, list(tables), list(registered)), update)
+    master_definitions = fitting.of_master(
+        OfMaster.read(of_master.schemas, master, list(tables), list(registered)), update
+    )
     present = by_place(following.present(slave, list(tables)))
-    outdated = defined.outdated(wanted.made_from, present, known)
+    outdated = defined.outdated(master_definitions.made_from, present, known)
     for one in outdated:
         with slave.transaction():
             following.drop_at_once(slave, one)

@@ -246,7 +246,7 @@ class Preparation:
         types = self._of_master.schemas.types(self.master, names)
         collations = self._of_master.schemas.collations(self.master, names)
         self._drop_references([name for name in names if name in self.remade and name in self.on_slave])
-        made: list[TableName] = []
+        created: list[TableName] = []
         refused: dict[TableName, Terminal] = {}
         waiting = wanted
         while waiting:
@@ -257,7 +257,7 @@ class Preparation:
                 except Terminal as why:
                     refused[definition.table] = why
                 else:
-                    made.append(definition.table)
+                    created.append(definition.table)
             # The type of a column may be a table that comes later.
             again = [definition for definition in waiting if definition.table in refused]
             waiting = again if len(again) < len(waiting) else []
@@ -268,7 +268,7 @@ class Preparation:
             self._tell(reason)
         if not self.update.selection.ranged:
             self._note_columns()
-        return made
+        return created
 
     def _make(
         self, definition: TableDefinition, types: Sequence[TypeDefinition], collations: Sequence[CollationDefinition]
@@ -389,18 +389,18 @@ class Preparation:
     def _missing_collations(self) -> list[tuple[TableName, str]]:
         """The tables that cannot be created because the slave cannot have a collation, and why."""
         wanted = self._to_be_made()
-        used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
-        own = self._of_master.schemas.collations(self.master, [made.table for made in wanted])
+        used = [column.collation for created in wanted for column in created.shape.columns if column.collation]
+        own = self._of_master.schemas.collations(self.master, [created.table for created in wanted])
         lacking = self._of_slave.load_target.missing_collations(self.slave, used, own)
         return [
             (
-                made.table,
+                created.table,
                 f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
                 "create the tables that use it there yourself, with another collation",
             )
             for name in lacking
-            for made in wanted
-            if name in [column.collation for column in made.shape.columns]
+            for created in wanted
+            if name in [column.collation for column in created.shape.columns]
         ]
 
     def _same_order(self, table: TableName) -> bool:

@@ -191,8 +191,8 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         with ExitStack() as stack:  # the apply may be making some of them
             locked = partial(of_slave.sessions.named_lock, slave, update.definitions_lock)
             lock_waits.until_unlocked(lambda: stack.enter_context(locked()))
-            made = [index for index in indexes.kept if fitting.wanted(index, update)]
-            done = target.complete_indexes(slave, made, stopped, trusted=trusted)
+            created = [index for index in indexes.kept if fitting.wanted(index, update)]
+            done = target.complete_indexes(slave, created, stopped, trusted=trusted)
             checked = [constraint for constraint in checks.kept if fitting.wanted(constraint, update)]
             done.extend(target.complete_constraints(slave, checked, ready, stopped, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
@@ -320,13 +320,13 @@ def in_one_snapshot(update: Update, slave: Session) -> bool:
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `tables-exist`."""
     if update.selection.partial:
-        made = partial_load.make_tables(update, master, slave)
-        log.info("%s: %s made", update, counted(len(made), "table"))
-        return made
+        created = partial_load.make_tables(update, master, slave)
+        log.info("%s: %s made", update, counted(len(created), "table"))
+        return created
     preparation = Preparation(update, master, slave, captured_tables(update, master))
     preparation.examine()
     emptied = clear_tables(update, preparation)
-    made = preparation.make()
+    created = preparation.make()
     with slave.transaction():
         checkpoints = CheckpointStore.of(update, slave)
         checkpoint = checkpoints.configured(lock=True)
@@ -334,9 +334,9 @@ def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
         checkpoints.put_tables(before.leave_out(preparation.left_out))
     log.info(
         "%s: tables: %s made, %s emptied, %s as they were",
-        update, len(made), len(emptied), len(preparation.tables) - len(made) - len(emptied),
+        update, len(created), len(emptied), len(preparation.tables) - len(created) - len(emptied),
     )  # fmt: skip
-    return made
+    return created
 
 
 def clear_tables(update: Update, preparation: Preparation, again: Sequence[TableName] = ()) -> list[TableName]:

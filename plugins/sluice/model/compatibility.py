@@ -45,9 +45,9 @@ def differences(master: TableShape, slave: TableShape, holds: Callable[[str, str
                 f"{table} has column {own.name}, which is NOT NULL without default and unknown to the master"
             )
     if not master.keyless and {column.name for column in master.key} != {column.name for column in slave.key}:
-        wanted = ", ".join(column.name for column in master.key)
+        master_key = ", ".join(column.name for column in master.key)
         key = ", ".join(column.name for column in slave.key) or "none"
-        sentences.append(f"{table} has key ({key}), the master's is ({wanted}): add a primary key on it")
+        sentences.append(f"{table} has key ({key}), the master's is ({master_key}): add a primary key on it")
     if master.keyless and not slave.keyless:
         key = ", ".join(column.name for column in slave.key)
         sentences.append(f"{table} has key ({key}), on the master it has none: equal rows would collide")

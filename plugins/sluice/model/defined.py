@@ -133,10 +133,10 @@ def steps(
     `slave`: its definitions; None for an index that is not finished. `tables`: the tables (and domains) of `master`;
     known definitions of others are not changed. `set_again`: the sequences whose values are set again.
     """
-    wanted = {one.place: one for one in master}
+    on_master = {one.place: one for one in master}
     before = {one.place: one for one in known if one.table in tables}
-    gone = [one for place, one in before.items() if place not in wanted]
-    new = [one for place, one in wanted.items() if place not in before or before[place].making]
+    gone = [one for place, one in before.items() if place not in on_master]
+    new = [one for place, one in on_master.items() if place not in before or before[place].making]
     steps: list[Step] = []
     renamed: set[Place] = set()
     for one in gone:
@@ -157,19 +157,19 @@ def steps(
     )
     renames = [step for step in steps if isinstance(step, Rename)]
     forgotten = [step for step in steps if isinstance(step, Forget)]
-    made: list[Step] = []
+    ordered: list[Step] = []
     # Indexes before the foreign keys that need them.
-    for one in sorted(wanted.values(), key=lambda one: -_ORDER.index(one.kind)):
+    for one in sorted(on_master.values(), key=lambda one: -_ORDER.index(one.kind)):
         if one.place not in renamed:
-            made += _brought(one, before.get(one.place), slave, set_again)
-    return [*drops, *renames, *forgotten, *made]
+            ordered += _brought(one, before.get(one.place), slave, set_again)
+    return [*drops, *renames, *forgotten, *ordered]
 
 
 def outdated(
     master: Collection[Defined], slave: Mapping[Place, str | None], known: Collection[Defined]
 ) -> list[Defined]:
     """Definitions of the slave that refuse rows, and that the master no longer has."""
-    wanted = {one.place: one.definition for one in master}
+    on_master = {one.place: one.definition for one in master}
     harmless = (DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES)
     refusing = [one for one in known if one.kind not in harmless]
     return [
@@ -177,7 +177,7 @@ def outdated(
         for one in refusing
         if one.place in slave
         # A column that was renamed gives it another text on both sides.
-        and wanted.get(one.place) not in (one.definition, slave[one.place] or one.definition)
+        and on_master.get(one.place) not in (one.definition, slave[one.place] or one.definition)
     ]
 
 

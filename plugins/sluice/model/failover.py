@@ -61,9 +61,9 @@ MOVES: dict[Phase, frozenset[Phase]] = {
 _ORDER = list(Phase)
 
 
-def passed(now: Phase, wanted: Phase) -> bool:
-    """Whether the work of `wanted` is done in phase `now`."""
-    return now is not Phase.ABORTED and _ORDER.index(now) >= _ORDER.index(wanted)
+def passed(now: Phase, reached: Phase) -> bool:
+    """Whether the work of `reached` is done in phase `now`."""
+    return now is not Phase.ABORTED and _ORDER.index(now) >= _ORDER.index(reached)
 
 
 def under_way(phase: Phase) -> bool:

@@ -85,10 +85,10 @@ class Moment:
     scn: int
 
 
-def other_source(position: Position, wanted: str) -> Terminal:
+def other_source(position: Position, source: str) -> Terminal:
     """Two positions of different sources of changes were compared."""
     return Terminal(
-        f"The position {position} was taken from another source of changes than {wanted}, so it does not say where "
+        f"The position {position} was taken from another source of changes than {source}, so it does not say where "
         "to go on. Put the former capture back into the configuration, or start the slave anew with this one.",
         code="other-source",
     )

@@ -51,9 +51,9 @@ def how_to_settle(tables: Iterable[str]) -> str:
     )
 
 
-def before(wanted: RejectStatus) -> list[RejectStatus]:
-    """The statuses from which a reject may move to `wanted`."""
-    return sorted(status for status, further in MOVES.items() if wanted in further)
+def before(status_after: RejectStatus) -> list[RejectStatus]:
+    """The statuses from which a reject may move to `status_after`."""
+    return sorted(status for status, further in MOVES.items() if status_after in further)
 
 
 @dataclass(frozen=True)

@@ -58,19 +58,19 @@ _REMEDY: dict[tuple[SlaveState, SlaveState], str] = {
 
 
 class ForbiddenMove(Terminal):
-    """A transition from `current` to `wanted` is not allowed."""
+    """A transition from `current` to `following` is not allowed."""
 
-    def __init__(self, slave: str, current: SlaveState, wanted: SlaveState):
-        remedy = _REMEDY.get((current, wanted))
+    def __init__(self, slave: str, current: SlaveState, following: SlaveState):
+        remedy = _REMEDY.get((current, following))
         allowed = ", ".join(sorted(MOVES[current])) or "nowhere"
         super().__init__(
-            f"Slave {slave} is {current} and cannot become {wanted} (only {allowed}). "
+            f"Slave {slave} is {current} and cannot become {following} (only {allowed}). "
             + (remedy or "Look at the slave's last message, or start an initial update.")
         )
 
 
-def move(slave: str, current: SlaveState, wanted: SlaveState) -> SlaveState:
-    """`wanted`, if the transition is allowed. Raises `ForbiddenMove`."""
-    if wanted not in MOVES[current]:
-        raise ForbiddenMove(slave, current, wanted)
-    return wanted
+def move(slave: str, current: SlaveState, following: SlaveState) -> SlaveState:
+    """`following`, if the transition is allowed. Raises `ForbiddenMove`."""
+    if following not in MOVES[current]:
+        raise ForbiddenMove(slave, current, following)
+    return following

@@ -41,11 +41,11 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
     `broadcast-refused`, `UnknownSlave`, and `Transient` for outages.
     """
     _require(replication)
-    wanted = query.statement.strip().rstrip(";").rstrip()
+    trimmed = query.statement.strip().rstrip(";").rstrip()
     names = tuple(replication.slave(name).name for name in query.slaves) or tuple(replication.slaves)
     # Values of masked columns never leave the databases.
-    kept = 0 if replication.verify.mask or SECRET.search(wanted) else query.shown
-    query = replace(query, statement=wanted, slaves=names, shown=kept)
+    kept = 0 if replication.verify.mask or SECRET.search(trimmed) else query.shown
+    query = replace(query, statement=trimmed, slaves=names, shown=kept)
     vendor, schema, prefix = master_of(master.vendor), replication.master.schema, replication.prefix
     options = SessionOptions(statement_seconds=query.seconds, read_only=True)
     application = f"sluice {prefix} broadcast"
@@ -66,7 +66,7 @@ def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
                 f"The master does not answer the query, and it was taken back: {answer.error}", code="broadcast-refused"
             )
         broadcasts.answer(id_, "", answer)
-    log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, query.person, ", ".join(names), wanted)
+    log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, query.person, ", ".join(names), trimmed)
     return id_
 
 

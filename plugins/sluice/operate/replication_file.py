@@ -147,15 +147,15 @@ def without_slave(file: object, text: str, name: str) -> str:
     matched = SLAVES.search(text)
     lines = matched.group(2).splitlines(keepends=True) if matched else []
     keys = [re.match(r"^([ \t]+)(?:\"([^\"]*)\"|'([^']*)'|([^\s:#]+))[ \t]*:", line) for line in lines]
-    wanted = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
-    if matched is None or len(wanted) != 1:
+    matches = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
+    if matched is None or len(matches) != 1:
         raise slave_lines_missing(file, f"Take the slave {name} out by hand.")
-    first = keys[wanted[0]]
+    first = keys[matches[0]]
     assert first is not None
-    end = wanted[0] + 1
+    end = matches[0] + 1
     while end < len(lines) and len(lines[end]) - len(lines[end].lstrip(" \t")) > len(first.group(1)):
         end += 1
-    return text[: matched.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[matched.end(2) :]
+    return text[: matched.start(2)] + "".join(lines[: matches[0]] + lines[end:]) + text[matched.end(2) :]
 
 
 def _slave(name: str, of_slave: Entry) -> str:

@@ -252,11 +252,11 @@ def _losses(
     lossy: dict[str, str] = {}
     wanted: list[TableDefinition] = []
     for definition in definitions:
-        made = translator.translate(definition.shape)
-        refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in made.refused.items()]
-        lossy |= made.lossy(slave.lossy_columns)
-        if not made.refused:
-            wanted.append(replace(definition, shape=made.shape))
+        translated = translator.translate(definition.shape)
+        refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in translated.refused.items()]
+        lossy |= translated.lossy(slave.lossy_columns)
+        if not translated.refused:
+            wanted.append(replace(definition, shape=translated.shape))
     issues = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."

@@ -82,17 +82,17 @@ def first_block(size: int, blocks: int = 0) -> bytes:
     """The first block of a log with `blocks` blocks after it, as far as readers use it."""
     if size not in SIZES:
         raise NotRedo(f"blocks of {size} bytes")
-    made = bytearray(size)
-    made[1] = 0x82 if size == 4096 else 0x22
-    struct.pack_into("<II", made, 20, size, blocks)
-    made[28:32] = LITTLE
-    return bytes(made)
+    buffer = bytearray(size)
+    buffer[1] = 0x82 if size == 4096 else 0x22
+    struct.pack_into("<II", buffer, 20, size, blocks)
+    buffer[28:32] = LITTLE
+    return bytes(buffer)
 
 
 def header_block(header: LogHeader) -> bytes:
     """The second block of a log."""
-    made = bytearray(header.size)
-    made[0], made[1] = 1, 0x82 if header.size == 4096 else 0x22
+    buffer = bytearray(header.size)
+    buffer[0], buffer[1] = 1, 0x82 if header.size == 4096 else 0x22
     for place, value in (
         (4, 1),
         (8, header.sequence),
@@ -100,20 +100,20 @@ def header_block(header: LogHeader) -> bytes:
         (24, header.database),
         (160, header.resetlogs),
     ):
-        struct.pack_into("<I", made, place, value)
-    struct.pack_into("<I", made, 156, _OPEN if header.blocks is None else header.blocks)
-    struct.pack_into("<H", made, 176, header.thread)
-    made[180:188], made[192:200] = _scn_bytes(header.first_scn), _scn_bytes(header.next_scn)
-    return _summed(made)
+        struct.pack_into("<I", buffer, place, value)
+    struct.pack_into("<I", buffer, 156, _OPEN if header.blocks is None else header.blocks)
+    struct.pack_into("<H", buffer, 176, header.thread)
+    buffer[180:188], buffer[192:200] = _scn_bytes(header.first_scn), _scn_bytes(header.next_scn)
+    return _summed(buffer)
 
 
 def block(number: int, sequence: int, content: bytes, size: int = 512) -> bytes:
     """A block with `content` after its header of 16 bytes."""
-    made = bytearray(size)
-    made[0], made[1] = 1, 0x82 if size == 4096 else 0x22
-    struct.pack_into("<II", made, 4, number, sequence)
-    made[16 : 16 + len(content)] = content
-    return _summed(made)
+    buffer = bytearray(size)
+    buffer[0], buffer[1] = 1, 0x82 if size == 4096 else 0x22
+    struct.pack_into("<II", buffer, 4, number, sequence)
+    buffer[16 : 16 + len(content)] = content
+    return _summed(buffer)
 
 
 def damaged(data: bytes | memoryview, size: int, first: int, sequence: int | None = None) -> list[int]:
@@ -145,16 +145,16 @@ def written(data: bytes | memoryview, size: int, first: int, sequence: int) -> i
     return int(stale[0]) if len(stale) else len(heads)
 
 
-def _summed(made: bytearray) -> bytes:
+def _summed(buffer: bytearray) -> bytes:
     """The block with its checksum: the two bytes that make the XOR of all words zero."""
-    made[14:16] = b"\0\0"
+    buffer[14:16] = b"\0\0"
     folded = 0
-    for (word,) in struct.iter_unpack("<Q", made):
+    for (word,) in struct.iter_unpack("<Q", buffer):
         folded ^= word
     folded ^= folded >> 32
     folded ^= folded >> 16
-    struct.pack_into("<H", made, 14, folded & 0xFFFF)
-    return bytes(made)
+    struct.pack_into("<H", buffer, 14, folded & 0xFFFF)
+    return bytes(buffer)
 
 
 def _scn(block: bytes, at: int) -> int | None:

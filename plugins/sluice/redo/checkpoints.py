@@ -82,8 +82,8 @@ def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
         refers = readers[scn].get(_REFERS)
         if refers is not None and int(refers) not in readers:
             continue
-        wanted = {scn, int(refers) if refers is not None else scn}
-        kept = {reader_file(name, each): readers[each] for each in wanted}
+        scns = {scn, int(refers) if refers is not None else scn}
+        kept = {reader_file(name, each): readers[each] for each in scns}
         return {**kept, position_file(name): position} if position is not None else kept
     return {}
 

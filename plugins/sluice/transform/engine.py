@@ -37,10 +37,10 @@ class Engine:
     def _connection(self) -> "DuckDBPyConnection":
         import duckdb  # most processes transform nothing
 
-        made = duckdb.connect(":memory:", config=_OPTIONS)
-        made.execute("SET TimeZone = 'UTC'")
-        made.execute("SET lock_configuration = true")
-        return made
+        connection = duckdb.connect(":memory:", config=_OPTIONS)
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET lock_configuration = true")
+        return connection
 
     def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
         """A copy in another process has its own connection."""

@@ -51,30 +51,30 @@ def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare:
     stays = updated.kept & updated_was.kept
     if former:
         stays &= _differing(updated, updated_was)
-    made = _Tables(tuple(name for name, _ in transform.sources(net.columns)), transform.key(), compare)
+    assembled = _Tables(tuple(name for name, _ in transform.sources(net.columns)), transform.key(), compare)
     key = range(1, len(net.key) + 1)
     moved_from = [net.moves.column(f"k{number}") for number in key] if moved.count else []
     deletes = [
-        made.deletes(
+        assembled.deletes(
             [net.deletes.column(f"k{number}") for number in key] if deleted.count else [], deleted, deleted.kept
         ),
-        made.deletes(made.key_of(updated), updated_was, updated_was.kept & ~updated.kept),
-        made.deletes(made.key_of(moved) if safe else moved_from, moved_was, moved_was.kept & ~moved.kept),
+        assembled.deletes(assembled.key_of(updated), updated_was, updated_was.kept & ~updated.kept),
+        assembled.deletes(assembled.key_of(moved) if safe else moved_from, moved_was, moved_was.kept & ~moved.kept),
     ]
     if safe:  # the slave may already have any state within the window
-        deletes.append(made.deletes(made.key_of(inserted), inserted, ~inserted.kept))
+        deletes.append(assembled.deletes(assembled.key_of(inserted), inserted, ~inserted.kept))
     inserts = [
-        made.inserts(inserted, inserted.kept),
-        made.inserts(updated, updated.kept & ~updated_was.kept),
-        made.inserts(moved, moved.kept & ~moved_was.kept),
+        assembled.inserts(inserted, inserted.kept),
+        assembled.inserts(updated, updated.kept & ~updated_was.kept),
+        assembled.inserts(moved, moved.kept & ~moved_was.kept),
     ]
     return replace(
         net,
-        columns=made.names,
-        key=made.key,
+        columns=assembled.names,
+        key=assembled.key,
         deletes=_joined(deletes),
-        updates=made.changes([], updated, updated_was, stays),
-        moves=made.changes(moved_from, moved, moved_was, moved.kept & moved_was.kept),
+        updates=assembled.changes([], updated, updated_was, stays),
+        moves=assembled.changes(moved_from, moved, moved_was, moved.kept & moved_was.kept),
         inserts=_joined(inserts),
         compared=compare,
     )
@@ -108,14 +108,14 @@ def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTran
         name: pa.chunked_array([chunk for image in known for chunk in image.columns[name].chunks]) for name in names
     }
     actions = pa.concat_arrays([pa.repeat(pa.scalar(str(image.action), TEXT), image.count) for image in known])
-    made, kept = transform.made(pool, len(actions), actions)
+    assembled, kept = transform.made(pool, len(actions), actions)
     place = 0
     for image in images:
         if not image.columns:
             yield image
             continue
         columns = {
-            name: _slice(made[name], place, image.count) if source is None else image.columns[source]
+            name: _slice(assembled[name], place, image.count) if source is None else image.columns[source]
             for name, source in transform.sources(net.columns)
         }
         yield _Image(
@@ -192,8 +192,8 @@ def _numbered(letter: str, columns: Iterable[pa.ChunkedArray]) -> dict[str, pa.C
 def _chosen(columns: dict[str, pa.ChunkedArray], chosen: Flags) -> pa.Table:
     if not chosen.any():
         return pa.table({})
-    made = pa.table(columns)
-    return made if chosen.all() else made.filter(pa.array(chosen))
+    assembled = pa.table(columns)
+    return assembled if chosen.all() else assembled.filter(pa.array(chosen))
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

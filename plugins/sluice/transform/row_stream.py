@@ -34,9 +34,9 @@ class TransformedRows:
         columns = transformed.of_slave()
         self.rows += len(columns[0])
         labels = [f"c{place}" for place in range(len(self.columns))]
-        made = pa.table([columns[transformed.names.index(name)] for name in self.columns], names=labels)
+        csv_table = pa.table([columns[transformed.names.index(name)] for name in self.columns], names=labels)
         out = io.BytesIO()
-        csv.write_csv(made, out, csv.WriteOptions(include_header=False, quoting_style="all_valid"))
+        csv.write_csv(csv_table, out, csv.WriteOptions(include_header=False, quoting_style="all_valid"))
         return out.getvalue()
 
 

@@ -193,15 +193,15 @@ class _Turn(Generic[Item, Result]):
 @contextmanager
 def _sessions(pair: Pair, snapshots: Snapshots) -> Iterator[Sessions]:
     """Sessions that see what the comparison sees, each opened when it is first needed."""
-    made: dict[int, Session] = {}
+    opened: dict[int, Session] = {}
     with ExitStack() as stack:
 
         def session(place: int) -> Session:
-            if place not in made:
+            if place not in opened:
                 info, vendor = places(pair)[place]
-                made[place] = reading(stack, pair, info, vendor)
-                vendor.rows.begin_snapshot(made[place], (snapshots.master, snapshots.slave)[place])
-            return made[place]
+                opened[place] = reading(stack, pair, info, vendor)
+                vendor.rows.begin_snapshot(opened[place], (snapshots.master, snapshots.slave)[place])
+            return opened[place]
 
         yield session
 

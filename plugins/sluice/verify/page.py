@@ -48,16 +48,16 @@ def templates_in(folder: Path) -> Environment:
 
 @cache
 def _environment() -> Environment:
-    made = templates_in(Path(__file__).parent / "templates")
-    made.filters["clock"] = clock
-    made.globals |= {
+    environment = templates_in(Path(__file__).parent / "templates")
+    environment.filters["clock"] = clock
+    environment.globals |= {
         "counted": counted,
         "WORDS": WORDS,
         "PROPOSED": PROPOSED,
         "outcomes": _outcomes,
         "noteworthy": _noteworthy,
     }
-    return made
+    return environment
 
 
 def _outcomes(tables: Iterable[TableReport]) -> list[tuple[str, int]]:

@@ -245,8 +245,8 @@ def sides(stack: ExitStack, pair: Pair, sessions: int) -> tuple[Side, Side]:
 
 
 def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target, sessions: int) -> Side:
-    made = [reading(stack, pair, info, vendor) for _ in range(sessions)]
-    return Side(info, vendor, made, _connected(stack, pair, info, vendor))
+    opened = [reading(stack, pair, info, vendor) for _ in range(sessions)]
+    return Side(info, vendor, opened, _connected(stack, pair, info, vendor))
 
 
 def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target) -> Session:

@@ -104,9 +104,9 @@ class _Exporter(Loader):
                 file = self.transfer_folder.write(name, pieces)
                 rows = stream.rows
             else:
-                made = TransformedRows(pieces, [column.name for column in columns], transform)
-                file = self.transfer_folder.write(name, made)
-                rows = made.rows
+                transformed = TransformedRows(pieces, [column.name for column in columns], transform)
+                file = self.transfer_folder.write(name, transformed)
+                rows = transformed.rows
         update.queue(master).secure(read.marker)
         store = self._blocks(self._linked(self._slave))
         if not store.export(block, self.loader, read.marker, rows, pieces.bytes, file):
