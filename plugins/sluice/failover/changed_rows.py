@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sluice.counted import counted, listed
 from sluice.database import registry
 from sluice.database.digests import Texts, compared
-from sluice.database.errors import LockNotAvailable
+from sluice.database.errors import DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.database.failover import ChangedRows
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session, SessionOptions
@@ -29,8 +29,8 @@ from sluice.model.shape import TableShape
 
 log = logging.getLogger("sluice.failover")
 
-MOST_CHANGES = 200_000
-"""The most changes whose rows are compared at once."""
+MOST_CHANGES, MOST_FINALLY = 200_000, 20_000
+"""The most changes whose rows are compared at once: while the application writes, and while it waits."""
 FEW_CHANGES = 1_000
 """Changes whose rows are compared fast enough while the application waits."""
 SECONDS = 1.0
@@ -90,9 +90,10 @@ def compare_meanwhile(failover: Failover, target: Position) -> Result | None:
             if comparison.read == MOST_CHANGES:  # they may be among further ones
                 result.wrong.clear()
                 return result
-            for table, rows in result.wrong.items():
-                for key in later.get(table, ChangedRows()).keys & rows.keys():
-                    del rows[key]
+            for table, changed in later.items():
+                wrong = result.wrong.get(table, {})
+                for key in [*wrong] if changed.others else wrong.keys() & changed.keys:
+                    del wrong[key]
     if not result.wrong_in_words():
         _note(failover, target)
     return result
@@ -151,20 +152,19 @@ class _Comparison:
         self.read = 0
         """How many changes `changed` has read."""
 
-    def changed(self, window: Window) -> dict[TableName, ChangedRows]:
+    def changed(self, window: Window, most: int = MOST_CHANGES) -> dict[TableName, ChangedRows]:
         place = self.failover.prefix, self.failover.replication.master.schema
-        rows, self.read = self.vendor.failover.changed_rows(
-            self.master, *place, window, self.shapes.values(), MOST_CHANGES
-        )
+        rows, self.read = self.vendor.failover.changed_rows(self.master, *place, window, self.shapes.values(), most)
         return rows
 
     def of(self, window: Window, end: float | None) -> Result:
         """Compares the rows that changed in the window. `end`: by `time.monotonic()`; None: without a limit."""
-        changed = self.changed(window)
+        most = MOST_CHANGES if end is None else MOST_FINALLY
+        changed = self.changed(window, most)
         keys = {table: [column.name for column in shape.key] for table, shape in self.shapes.items()}
         result = Result(self.read, keys=keys)
-        if self.read == MOST_CHANGES:
-            result.left_out.append(f"what changed after the first {counted(MOST_CHANGES, 'change')}")
+        if self.read == most:
+            result.left_out.append(f"what changed after the first {counted(most, 'change')}")
         if lost(window.previous, self.queue.purged()):
             result.left_out.append("changes that were purged")
         for table, rows in sorted(changed.items()):
@@ -173,30 +173,24 @@ class _Comparison:
                 continue
             try:
                 self._compare(self.shapes[table], sorted(rows.keys, key=str), result, end)
-            except LockNotAvailable:
-                result.left_out.append(f"{table} (it is locked)")
+            except (UndefinedObject, DatatypeMismatch, LockNotAvailable):
+                result.left_out.append(f"{table} (it was altered meanwhile)")
         return result
 
     def _compare(self, shape: TableShape, keys: list[Texts], result: Result, end: float | None) -> None:
         vendor, table = self.vendor, shape.table
+        of_slave = vendor.rows.shapes(self.slave, [table]).get(table, shape)
+        columns = compared(vendor.types, ((one.name, of_slave.column(one.name).type) for one in shape.replicated))
         wrong = result.wrong.setdefault(table, {})
-        with self.master.transaction(), self.slave.transaction():
-            for session in (self.master, self.slave):
-                vendor.digests.hold(session, shape)
-            of_master, of_slave = (vendor.rows.shape(session, table) for session in (self.master, self.slave))
-            assert of_master is not None and of_slave is not None, "locked"
-            columns = compared(
-                vendor.types, ((one.name, of_slave.column(one.name).type) for one in of_master.replicated)
-            )
-            for start in range(0, len(keys), ROWS_AT_ONCE):
-                if end is not None and time.monotonic() > end:
-                    result.left_out.append(f"{counted(len(keys) - start, 'row')} of {table} (after {SECONDS:.0f} s)")
-                    break
-                some = keys[start : start + ROWS_AT_ONCE]
-                result.rows += len(some)
-                on_master = vendor.failover.row_digests(self.master, of_master, columns, some)
-                on_slave = vendor.failover.row_digests(self.slave, of_slave, columns, some)
-                for key, one, other in zip(some, on_master, on_slave, strict=True):
-                    kind = "missing" if other is None else "extra" if one is None else "different"
-                    if one != other and REPLICATES[kind] in self.actions[table]:
-                        wrong[key] = kind
+        for start in range(0, len(keys), ROWS_AT_ONCE):
+            if end is not None and time.monotonic() > end:
+                result.left_out.append(f"{counted(len(keys) - start, 'row')} of {table} (after {SECONDS:.0f} s)")
+                break
+            some = keys[start : start + ROWS_AT_ONCE]
+            result.rows += len(some)
+            on_master = vendor.failover.row_digests(self.master, shape, columns, some)
+            on_slave = vendor.failover.row_digests(self.slave, of_slave, columns, some)
+            for key, one, other in zip(some, on_master, on_slave, strict=True):
+                kind = "missing" if other is None else "extra" if one is None else "different"
+                if one != other and REPLICATES[kind] in self.actions[table]:
+                    wrong[key] = kind
