@@ -102,17 +102,21 @@ def read_columns(
         base = ColumnTexts(known.name, known.type).base if known is not None else ""
         if known is not None and known.collation and column.type in (types.VARCHAR_COMPRESSED, types.BLOB_COMPRESSED):
             column = replace(column, collation=collations.get(known.collation, column.collation))
-        try:
-            read = _read_column(column, base, charsets)
-        except TableUnfit as why:
-            raise TableUnfit(f"the column {column.name} {why}") from None
+        read = _read_column(column, base, charsets)
         generated = known is not None and known.generated
         made.append(replace(read, cell=replace(read.cell, name="" if generated else column.name)))
     return made
 
 
 def _read_column(column: LogColumn, base: str, charsets: Charsets) -> ReadColumn:
-    """`base`: the type's name in the catalogue, where it is known."""
+    """`base`: the type's name in the catalogue, where it is known. Raises `TableUnfit`, which names the column."""
+    try:
+        return _read_type(column, base, charsets)
+    except TableUnfit as why:
+        raise TableUnfit(f"the column {column.name} {why}") from None
+
+
+def _read_type(column: LogColumn, base: str, charsets: Charsets) -> ReadColumn:
     kind, meta = column.type, column.meta
     if kind in _NUMBERS:
         signed, unsigned, bits = _NUMBERS[kind]
