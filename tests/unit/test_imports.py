@@ -340,7 +340,7 @@ NAMES_A_VENDOR = {
     "cli/add.py": "asks for the addresses of databases",
     "cli/connections.py": "Airflow writes a connection's type in two ways",
     "cli/arguments.py": "its help shows how addresses are written",
-    "cli/capture_redo.py": "the redo of a master of one vendor",
+    "cli/streams.py": "the redo of a master of one vendor",
     "cli/pack.py": "the packages of drivers",
     "redo/__init__.py": "the redo of a master of one vendor",
     "redo/blocks.py": "how that vendor lays its redo out",

@@ -12,7 +12,7 @@ import oracledb
 import pytest
 from oracledb import errors as driver_errors
 
-from sluice.cli.redo_proxy import CannotServe, files_of
+from sluice.cli.streams import CannotServe, files_of
 from sluice.database.errors import DatabaseUnreachable
 from sluice.redo import blocks
 from sluice.redo.disk_groups import ServedDiskGroups

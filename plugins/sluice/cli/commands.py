@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice import config
-from sluice.cli import add, capture_redo, import_files, operate, pack, record, redo, redo_proxy, remove, status
+from sluice.cli import add, import_files, operate, pack, remove, status, streams
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.initial_update import load
@@ -67,11 +67,11 @@ def run_status(args: argparse.Namespace) -> int:
 
 
 run_import = import_files.run
-run_record = record.run
+run_record = streams.run_record
 run_pack = pack.run
-run_redo = redo.run
-run_redo_proxy = redo_proxy.run
-run_capture_redo = capture_redo.run
+run_redo = streams.run_redo
+run_redo_proxy = streams.run_redo_proxy
+run_capture_redo = streams.run_capture_redo
 run_gate = operate.run_gate
 run_rejects = operate.run_rejects
 run_verify = operate.run_verify
