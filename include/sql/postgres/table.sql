@@ -151,3 +151,29 @@ LEFT JOIN pg_catalog.pg_depend o
     ON o.classid = 'pg_catalog.pg_class'::regclass AND o.objid = q.oid AND o.deptype = 'a'
    AND o.refclassid = 'pg_catalog.pg_class'::regclass AND o.refobjid = c.oid AND o.refobjsubid = a.attnum
 ORDER BY w.schema, w.name, a.attnum
+
+-- name: table_sequences_used
+-- Sequences that a table or columns of it own, and that defaults of other columns use.
+-- Called by: the apply, on the slave, before it drops them.
+-- Parameters: table text (quoted name), columns text[] (NULL: all).
+-- Result: a statement for each, which gives it to one of these columns where PostgreSQL allows that, otherwise to none.
+-- Privileges: none.
+SELECT DISTINCT ON (s.oid) format('ALTER SEQUENCE %%I.%%I OWNED BY %%s', sn.nspname, s.relname,
+    CASE WHEN (c.relnamespace, c.relowner) = (s.relnamespace, s.relowner)
+         THEN format('%%I.%%I.%%I', n.nspname, c.relname, a.attname) ELSE 'NONE' END)
+FROM pg_catalog.pg_class t
+JOIN pg_catalog.pg_attribute o ON o.attrelid = t.oid AND o.attnum > 0
+    AND (%(columns)s::text[] IS NULL OR o.attname = ANY (%(columns)s::text[]))
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'a'
+    AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = o.attnum
+JOIN pg_catalog.pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+JOIN pg_catalog.pg_namespace sn ON sn.oid = s.relnamespace
+JOIN pg_catalog.pg_depend u ON u.classid = 'pg_catalog.pg_attrdef'::regclass
+    AND u.refclassid = 'pg_catalog.pg_class'::regclass AND u.refobjid = s.oid
+JOIN pg_catalog.pg_attrdef f ON f.oid = u.objid
+JOIN pg_catalog.pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+JOIN pg_catalog.pg_class c ON c.oid = f.adrelid AND c.relkind IN ('r', 'p')
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE t.oid = pg_catalog.to_regclass(%(table)s)
+  AND (f.adrelid <> t.oid OR %(columns)s::text[] IS NOT NULL AND a.attname <> ALL (%(columns)s::text[]))
+ORDER BY s.oid, (c.relnamespace, c.relowner) = (s.relnamespace, s.relowner) DESC, c.relname, a.attname

@@ -561,6 +561,70 @@ UPDATE c45e_t SET n = n + 1 WHERE id = 1;
 
 -- ====================================================================================================
 -- kw: names
+-- case inh of tables that begin to inherit
+-- before
+CREATE TABLE inh_base (id int PRIMARY KEY, v text);
+CREATE TABLE inh_kid (extra int, PRIMARY KEY (id)) INHERITS (inh_base);
+CREATE TABLE inh_other (id int PRIMARY KEY, v text, w int);
+CREATE TABLE inh_fresh (id int PRIMARY KEY, v text);
+CREATE TABLE inh_heir (id int PRIMARY KEY, v text);
+INSERT INTO inh_base VALUES (1, 'base');
+INSERT INTO inh_kid VALUES (2, 'kid', 3);
+INSERT INTO inh_other VALUES (3, 'other', 4), (4, 'stays', 5);
+INSERT INTO inh_fresh SELECT g, 'fresh' FROM generate_series(1, 5) g;
+INSERT INTO inh_heir SELECT g, 'heir' FROM generate_series(11, 15) g;
+-- during
+ALTER TABLE inh_other INHERIT inh_base;
+UPDATE inh_base SET v = v || '!';
+DELETE FROM inh_base WHERE id = 3;
+ALTER TABLE inh_base ADD w int DEFAULT 5;
+INSERT INTO inh_other VALUES (8, 'x', 9);
+ALTER TABLE inh_heir INHERIT inh_fresh;
+DELETE FROM inh_fresh WHERE id IN (2, 12);
+INSERT INTO inh_heir VALUES (16, 'direct');
+
+-- case seq of a key that gets another column, as GitLab converts keys to bigint
+-- before
+CREATE TABLE seq_key (id serial PRIMARY KEY, v text);
+CREATE TABLE seq_ref (id int PRIMARY KEY, t int REFERENCES seq_key ON DELETE CASCADE);
+CREATE TABLE seq_old (id serial PRIMARY KEY, v text);
+CREATE TABLE seq_user (id int PRIMARY KEY DEFAULT nextval('seq_old_id_seq'), n int DEFAULT nextval('seq_old_id_seq'));
+CREATE TABLE seq_elsewhere (id int PRIMARY KEY, n serial);
+CREATE TABLE reported_elsewhere.seq_other (id int PRIMARY KEY, n int DEFAULT nextval('seq_elsewhere_n_seq'));
+INSERT INTO seq_key (v) SELECT 'v' || g FROM generate_series(1, 10) g;
+INSERT INTO seq_ref SELECT g, g FROM generate_series(1, 5) g;
+-- during
+ALTER TABLE seq_key ADD id_convert_to_bigint bigint NOT NULL DEFAULT 0;
+CREATE FUNCTION seq_sync() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id_convert_to_bigint := NEW.id; RETURN NEW; END $$;
+CREATE TRIGGER seq_sync BEFORE INSERT OR UPDATE ON seq_key FOR EACH ROW EXECUTE FUNCTION seq_sync();
+UPDATE seq_key SET id_convert_to_bigint = id;
+INSERT INTO seq_key (v) VALUES ('synced');
+CREATE UNIQUE INDEX CONCURRENTLY seq_new ON seq_key (id_convert_to_bigint);
+BEGIN;
+LOCK TABLE seq_key IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE seq_key RENAME id TO id_tmp;
+ALTER TABLE seq_key RENAME id_convert_to_bigint TO id;
+ALTER TABLE seq_key RENAME id_tmp TO id_convert_to_bigint;
+DROP TRIGGER seq_sync ON seq_key;
+ALTER SEQUENCE seq_key_id_seq OWNED BY seq_key.id;
+ALTER TABLE seq_key ALTER id SET DEFAULT nextval('seq_key_id_seq'), ALTER id_convert_to_bigint SET DEFAULT 0;
+ALTER TABLE seq_key DROP CONSTRAINT seq_key_pkey CASCADE;
+ALTER INDEX seq_new RENAME TO seq_key_pkey;
+ALTER TABLE seq_key ADD CONSTRAINT seq_key_pkey PRIMARY KEY USING INDEX seq_key_pkey;
+INSERT INTO seq_key (v) VALUES ('in the swap');
+COMMIT;
+UPDATE seq_key SET v = v || '!' WHERE id % 2 = 0;
+DELETE FROM seq_key WHERE id = 1;
+ALTER TABLE seq_key DROP id_convert_to_bigint;
+INSERT INTO seq_key (v) VALUES ('after');
+DROP TABLE seq_old;
+ALTER SEQUENCE seq_old_id_seq OWNED BY seq_user.id;
+DROP TABLE seq_old;
+INSERT INTO seq_user DEFAULT VALUES;
+ALTER SEQUENCE seq_elsewhere_n_seq OWNED BY NONE;
+ALTER TABLE seq_elsewhere DROP n;
+INSERT INTO reported_elsewhere.seq_other VALUES (1), (2);
+
 -- case kw
 -- before
 CREATE TABLE kw_live (id int PRIMARY KEY, start text, "while" text, "Loop$" text, "é ""x""" text);

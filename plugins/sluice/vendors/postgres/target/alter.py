@@ -290,6 +290,7 @@ class Alterer:
         if self._shape(table) is None:
             return
         self.release(table)
+        self._keep_sequences(table, None)
         self._do(table, f"DROP TABLE {quoted(table.schema, table.name)}")
 
     def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
@@ -311,6 +312,9 @@ class Alterer:
         if key_changes:
             self._drop_key(new.table, old)
         unconverted = self._examine_changes(old, new, have)
+        kept = {column.position for column in new.shape.columns}
+        if gone := [column.name for column in old.shape.columns if column.position not in kept]:
+            self._keep_sequences(new.table, gone)
         retyped = {retyped_clause(column): column for column in new.shape.replicated if not column.key}
         for clause in plan(old, new, have, version):
             column = retyped.get(clause)
@@ -327,6 +331,14 @@ class Alterer:
         self._set_defaults(old, new, have)
         if key_changes and key:
             self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+
+    def _keep_sequences(self, table: TableName, columns: Sequence[str] | None) -> None:
+        """Gives sequences that these columns (None: all of the table) own, and that defaults of others use, to one of
+        those: the master has done so, or it could not drop the columns either."""
+        statement = sql_files.render("postgres", "table_sequences_used")
+        parameters = {"table": quoted(table.schema, table.name), "columns": columns}
+        for (change,) in self.connection.execute(statement, parameters).fetchall():
+            self._do(table, change)
 
     def _converts(self, table: TableName, clause: str, hopeless: bool) -> bool:
         """Executes the clause that converts a column's values, unless it is `hopeless`. False: they cannot be
