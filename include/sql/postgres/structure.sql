@@ -322,6 +322,16 @@ BEGIN
         END IF;
     ELSIF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
         PERFORM ${schema}.${prefix}renew_capture(p_schema, p_table, relid, p_light, p_in_ddl);
+        IF NOT p_light AND NOT p_in_ddl AND had.mode = 'statement'
+            AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = relid OR i.inhparent = relid) THEN
+            -- Until now statements that name the parent fired its triggers alone, for rows of both. The new ones hold off writers.
+            IF pg_relation_size(relid) > 64 * 1024 * 1024 THEN
+                PERFORM ${schema}.${prefix}differ_once(p_schema, p_table, 'it inherits or has heirs since a moment, and changes '
+                    'that statements about its parent made until that was noticed are unknown');
+            ELSE
+                PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'REPLACE');
+            END IF;
+        END IF;
     ELSIF p_in_ddl AND NOT had.rewritten THEN
         RETURN NULL;  -- The command may have locked an index alone, and the table must not be waited for.
     END IF;
