@@ -10,7 +10,7 @@
 -- partitions before their table; DROP TABLE of a partition locks in the other order.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_tree(p_relid oid, OUT relid oid, OUT kind "char", OUT depth integer)
 RETURNS SETOF record
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $sluice$
     WITH RECURSIVE tree (oid, relkind, depth) AS (
         SELECT c.oid, c.relkind, 0 FROM pg_class c WHERE c.oid = p_relid AND c.relkind = 'p'
