@@ -150,8 +150,8 @@ def _steps(side: Ours) -> dict[str, float]:
 
     def compare() -> None:
         result = changed_rows.compare_finally(failover)
-        if result.wrong_in_words() or result.left_out:
-            raise Terminal(f"{result}: {result.wrong_in_words()}", code="bench-side-failed")
+        if wrong := result.wrong_in_words():
+            raise Terminal("; ".join(wrong), code="bench-side-failed")
 
     def approach() -> None:
         position = steps.approach(failover, side.store)

@@ -167,20 +167,25 @@ class _Comparison:
             result.left_out.append(f"what changed after the first {counted(most, 'change')}")
         if lost(window.previous, self.queue.purged()):
             result.left_out.append("changes that were purged")
+        on_slave = self.vendor.rows.shapes(self.slave, changed)
         for table, rows in sorted(changed.items()):
             if rows.others or not keys[table]:
                 result.left_out.append(f"{table} ({listed(sorted(rows.others)) or 'it has no key'})")
                 continue
             try:
-                self._compare(self.shapes[table], sorted(rows.keys, key=str), result, end)
+                shapes = self.shapes[table], on_slave.get(table, self.shapes[table])
+                self._compare(shapes, sorted(rows.keys, key=str), result, end)
             except (UndefinedObject, DatatypeMismatch, LockNotAvailable):
                 result.left_out.append(f"{table} (it was altered meanwhile)")
         return result
 
-    def _compare(self, shape: TableShape, keys: list[Texts], result: Result, end: float | None) -> None:
-        vendor, table = self.vendor, shape.table
-        of_slave = vendor.rows.shapes(self.slave, [table]).get(table, shape)
-        columns = compared(vendor.types, ((one.name, of_slave.column(one.name).type) for one in shape.replicated))
+    def _compare(
+        self, shapes: tuple[TableShape, TableShape], keys: list[Texts], result: Result, end: float | None
+    ) -> None:
+        """Compares rows of a table. `shapes`: the master's and the slave's."""
+        vendor, (of_master, of_slave) = self.vendor, shapes
+        table = of_master.table
+        columns = compared(vendor.types, ((one.name, of_slave.column(one.name).type) for one in of_master.replicated))
         wrong = result.wrong.setdefault(table, {})
         for start in range(0, len(keys), ROWS_AT_ONCE):
             if end is not None and time.monotonic() > end:
@@ -188,7 +193,7 @@ class _Comparison:
                 break
             some = keys[start : start + ROWS_AT_ONCE]
             result.rows += len(some)
-            on_master = vendor.failover.row_digests(self.master, shape, columns, some)
+            on_master = vendor.failover.row_digests(self.master, of_master, columns, some)
             on_slave = vendor.failover.row_digests(self.slave, of_slave, columns, some)
             for key, one, other in zip(some, on_master, on_slave, strict=True):
                 kind = "missing" if other is None else "extra" if one is None else "different"
