@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from sluice import config
@@ -150,3 +151,43 @@ def test_what_a_slave_cannot_hold_leaves_its_table_out_alone(
     assert "0x00" in reason
     told = {one.table.name: one.reason for one in RejectStore.of(replay.pair, replay.session).differing()}
     assert "computed" in told["computed"]
+
+
+@pytest.mark.parametrize(
+    ("charset", "name"),
+    [
+        ("latin1", "bé"),
+        ("sjis", "ソ表"),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("cp1251", "бя"), ("ujis", "あ龖"), ("gbk", "数誠"))
+        ),
+    ],
+)
+def test_statements_are_read_in_the_character_set_of_their_session(
+    master: Master, database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, charset: str, name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    master.record()
+    info = master.server.info(master.database)
+    session = pymysql.connect(
+        host=info.host, port=info.port, user=info.user, password=info.password, database=master.database,
+        charset=charset, autocommit=True,
+    )  # fmt: skip
+    master.run(f"CREATE TABLE `{name}` (id int PRIMARY KEY)", f"INSERT INTO `{name}` VALUES (1)", on=session)
+    master.run("CREATE TABLE other (id int PRIMARY KEY)", "INSERT INTO other VALUES (1)")
+    master.run("SAVEPOINT a", f"ALTER TABLE `{name}` ADD `{name}` varchar(9) DEFAULT '{name}'", on=session)
+    master.run(
+        f"INSERT INTO `{name}` (id) VALUES (2)", "TRUNCATE other", f"RENAME TABLE other TO `{name}{name}`", on=session
+    )
+    master.run(f"INSERT INTO `{name}{name}` VALUES (3)", on=session)
+    session.close()
+    master.record()
+    replay = Replay(master.folder, "postgres", database(), redis_url)
+    replay.apply()
+    assert replay.session.execute(f'SELECT * FROM public."{name}" ORDER BY id'.encode()).fetchall() == [
+        (1, name),
+        (2, name),
+    ]
+    assert replay.session.execute(f'SELECT * FROM public."{name}{name}"'.encode()).fetchall() == [(3,)]

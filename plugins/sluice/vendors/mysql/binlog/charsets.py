@@ -22,6 +22,17 @@ UNICODE = {
     "utf32": "utf-32-be",
 }
 """Python's codecs; all other character sets of one byte are asked of the server."""
+_OF_STATEMENTS = {
+    "big5": "big5",
+    "cp932": "cp932",
+    "eucjpms": "euc_jp",
+    "euckr": "euc_kr",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "sjis": "shift_jis",
+    "ujis": "euc_jp",
+}
+"""Codecs that are good enough for names in statements, and not for all values."""
 BINARY = "binary"
 _WITH_COLLATIONS_OF_MANY = (10, 10)
 """From this release on a collation's name may fit several character sets."""
@@ -65,6 +76,12 @@ class Charsets:
         if table is None:
             table = self._tables[charset] = self._asked(charset)
         return lambda value: codecs.charmap_decode(value, "strict", table)[0]
+
+    def statement(self, raw: bytes, collation: int) -> str:
+        """The text of a statement. Raises `UnicodeDecodeError`."""
+        charset = self.of_collations.get(collation, BINARY)
+        codec = "utf-8" if charset == BINARY else self.codec(collation) or _OF_STATEMENTS.get(charset, "utf-8")
+        return raw.decode(codec) if isinstance(codec, str) else codec(raw)
 
     def _asked(self, charset: str) -> str:
         """The characters of all bytes of a character set."""

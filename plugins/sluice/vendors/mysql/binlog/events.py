@@ -144,7 +144,11 @@ class Query:
 
     database: str
     sql: str
-    sql_mode: int
+    """As if it were UTF-8, with `\\xhh` for other bytes; `Charsets.statement` reads it in its character set."""
+    sql_mode: int = 0
+    raw: bytes = b""
+    collation: int = 0
+    """The number of one of the character set of `raw`; 0 if unknown."""
 
 
 def parse(packet: bytes, *, checked: bool) -> Event:
@@ -189,32 +193,37 @@ def gtid(event: Event) -> Gtid:
     return Gtid(domain, event.server, sequence, flags, extra, xid)
 
 
-_SQL_MODE = 1
-_FIXED = {0: 4, _SQL_MODE: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 128: 3, 129: 8}
-"""The sizes of a statement's status variables, by their codes; 2, 5, 6 and 11 begin with lengths."""
+_SQL_MODE, _CHARSETS = 1, 4
+_FIXED = {0: 4, _SQL_MODE: 8, 3: 4, _CHARSETS: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 128: 3, 129: 8}
+"""The sizes of a statement's status variables, by their codes."""
+_COUNTED = frozenset({5, 6})
+"""Codes of variables that begin with their size; what follows others is not needed."""
 
 
 def query(event: Event) -> Query:
-    """A QUERY event. Text that is no UTF-8 has marks in its place: only names and words of it are used."""
+    """A QUERY event."""
     data = event.data
     databases, variables = data[HEAD_BYTES + 8], int.from_bytes(data[HEAD_BYTES + 11 : HEAD_BYTES + 13], "little")
     at = HEAD_BYTES + 13
-    status, at = data[at : at + variables], at + variables
+    status, at = _status(data[at : at + variables]), at + variables
     database, at = data[at : at + databases].decode(errors="replace"), at + databases + 1
-    sql = inflated(data[at:]) if event.kind == Kind.QUERY_COMPRESSED else data[at:]
-    return Query(database, sql.decode(errors="replace"), _sql_mode(status))
+    raw = inflated(data[at:]) if event.kind == Kind.QUERY_COMPRESSED else data[at:]
+    mode, collation = (int.from_bytes(part, "little") for part in (status[_SQL_MODE], status[_CHARSETS][:2]))
+    return Query(database, raw.decode(errors="backslashreplace"), mode, raw, collation)
 
 
-def _sql_mode(status: bytes) -> int:
-    at = 0
-    while at < len(status):
-        code = status[at]
-        if code == _SQL_MODE:
-            return int.from_bytes(status[at + 1 : at + 9], "little")
-        if code not in _FIXED:
-            return 0
-        at += 1 + _FIXED[code]
-    return 0
+def _status(data: bytes) -> dict[int, bytes]:
+    found, at = {_SQL_MODE: b"", _CHARSETS: b""}, 0
+    while at < len(data):
+        code = data[at]
+        if code in _COUNTED:
+            at += 2 + data[at + 1]
+        elif code in _FIXED:
+            found[code] = data[at + 1 : at + 1 + _FIXED[code]]
+            at += 1 + _FIXED[code]
+        else:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ of its log gives the same GTIDs to other transactions.
 import logging
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sluice import sql_files
@@ -158,7 +158,7 @@ class BinaryLog:
                         if each.kind == Kind.TABLE_MAP:
                             self._table(each.data)
                         elif each.kind not in events.ACTIONS:
-                            defined.append(groups.statements_of(events.query(each)))
+                            defined.append(groups.statements_of(self._statement(each)))
                     moment = f"{datetime.fromtimestamp(group.time, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
                     yield Transaction(place, moment, self._parts(group, defined))
                     group.events.close()
@@ -166,6 +166,19 @@ class BinaryLog:
             yield None
         finally:
             self._dumping.close()
+
+    def _statement(self, event: events.Event) -> events.Query:
+        """The statement, whose text is in the character set of the session that ran it. Raises `NotFollowed`."""
+        query = events.query(event)
+        if query.raw.isascii():
+            return query
+        try:
+            return replace(query, sql=self._charsets.statement(query.raw, query.collation))
+        except UnicodeDecodeError:
+            if groups.statements_of(query):
+                charset = self._charsets.of_collations.get(query.collation, f"of collation {query.collation}")
+                raise NotFollowed(f"a statement that defines tables has texts that are not {charset}") from None
+            return query
 
     def _server(self) -> str:
         row = self.session.run("SELECT @@server_uid").fetchone()
