@@ -99,20 +99,20 @@ def _parse(folder: Path, args: argparse.Namespace) -> Figure:
         read = ThreadOutput(output, ThreadId(RESETLOGS, 1))
         found = [each for each in read.poll() if isinstance(each, Transaction)]
         typed = Definitions({}, {("SHOP", "ORDERS"): ("ID",)}, Naming())
-        with _measured(changes) as took:
+        with measured(changes) as took:
             # The first one brings the definition as well.
             made = sum(1 for each in found for _ in typed.changes(read.messages(each), "ns", "1")) - 1
-        _expect(changes, made)
+        expect(changes, made)
         return took[0]
 
     def reference() -> Run:
         lines = (output / "1.jsonl").read_bytes().splitlines()
-        with _measured(changes) as took:
+        with measured(changes) as took:
             made = sum(json.loads(line)["payload"][0]["op"] == "c" for line in lines)
-        _expect(changes, made)
+        expect(changes, made)
         return took[0]
 
-    runs = _both(args, "parse", ours, reference)
+    runs = both(args, "parse", ours, reference)
     aim = f"the aim is {GOAL:,} a second"
     title = f"{changes:,} changes read and typed"
     return Figure(title, "changes/s of a core", *runs, "json.loads, nothing typed", note=aim)
@@ -127,13 +127,13 @@ def _threads(folder: Path, args: argparse.Namespace) -> Figure:
     def merged(threads: int) -> Run:
         stream = folder / "stream"
         merger = Merger(folder / f"{threads}", stream, Prefix("BENCH_"))
-        with _measured(changes) as took:
+        with measured(changes) as took:
             merger.merge_once()
-        _expect(changes // OF_A_TRANSACTION, merger.merged)
+        expect(changes // OF_A_TRANSACTION, merger.merged)
         shutil.rmtree(stream)
         return took[0]
 
-    runs = _both(args, "threads", partial(merged, THREADS), partial(merged, 1))
+    runs = both(args, "threads", partial(merged, THREADS), partial(merged, 1))
     return Figure(f"{THREADS} threads merged", "changes/s of a core", *runs, "one thread", goal=0.9)
 
 
@@ -148,16 +148,16 @@ def _transaction(folder: Path, args: argparse.Namespace) -> Figure:
         began = time.perf_counter()
         process = subprocess.Popen(command, env=_environment(), stdout=subprocess.DEVNULL)
         with MemoryWatch(lambda: {"merge": process.pid}) as memory:
-            _expect(0, process.wait())
+            expect(0, process.wait())
         seconds = time.perf_counter() - began
         files = Files(folder / "stream")
         names = files.names()
-        _expect(count, files.index(names[-1], names).end.position)
+        expect(count, files.index(names[-1], names).end.position)
         shutil.rmtree(place)
         shutil.rmtree(folder / "stream")
         return Run(memory.peak / 1e6, seconds, detail={"rows": count, "rows_per_second": count / seconds})
 
-    runs = _both(args, "transaction", partial(merged, rows), partial(merged, rows // 100))
+    runs = both(args, "transaction", partial(merged, rows), partial(merged, rows // 100))
     title = f"memory of a merge, one transaction of {rows:,} rows"
     return Figure(title, "MB", *runs, f"one of {rows // 100:,}", less_is_better=True, goal=0.9)
 
@@ -176,7 +176,7 @@ def _stage(folder: Path, args: argparse.Namespace) -> Figure:
             stager = Stager(archive, target, 1, RESETLOGS)
             began = time.perf_counter()
             with CpuWatch(lambda: {"proxy": pid, "stager": os.getpid()}) as used:
-                _expect(1, stager.turn())
+                expect(1, stager.turn())
             seconds = time.perf_counter() - began
             if stager.file(1).read_bytes() != log.read_bytes():
                 raise Terminal("the log that came is another one", code="bench-side-failed")
@@ -192,12 +192,12 @@ def _stage(folder: Path, args: argparse.Namespace) -> Figure:
             (folder / "copy").unlink()
             return Run(size / 1e6 / seconds, seconds)
 
-        runs = _both(args, "stage", ours, reference)
+        runs = both(args, "stage", ours, reference)
     aim = f"the aim is {STAGE_GOAL} MB/s"
     return Figure(f"a log of {size / 1e6:,.0f} MB over the loopback", "MB/s", *runs, "a copy of the file", note=aim)
 
 
-def _both(
+def both(
     args: argparse.Namespace, name: str, ours: Callable[[], Run], reference: Callable[[], Run]
 ) -> tuple[list[Run], list[Run]]:
     sides = {"ours": ours, "reference": reference}
@@ -207,7 +207,7 @@ def _both(
 
 
 @contextmanager
-def _measured(changes: int) -> Iterator[list[Run]]:
+def measured(changes: int) -> Iterator[list[Run]]:
     """Filled at the end: so many changes by the processor time of this process."""
     made: list[Run] = []
     began, used = time.perf_counter(), time.process_time()
@@ -216,7 +216,7 @@ def _measured(changes: int) -> Iterator[list[Run]]:
     made.append(Run(changes / used, seconds, {"process": round(used, 3)}))
 
 
-def _expect(wanted: int, found: int) -> None:
+def expect(wanted: int, found: int) -> None:
     if wanted != found:
         raise Terminal(f"{found} where {wanted} were expected", code="bench-side-failed")
 

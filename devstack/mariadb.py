@@ -24,6 +24,14 @@ from sluice.model.connection import ConnectionInfo
 SUPERUSER = "root"
 PACKAGE = "mariadb-server"
 FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
+LOGGED = {
+    "log_bin": "master-bin",
+    "server_id": "1",
+    "binlog_format": "ROW",
+    "binlog_row_metadata": "FULL",
+    "sync_binlog": "1",
+}
+"""Settings of a server that is a master (docs/mariadb-master.md)."""
 
 
 def mariadb_missing() -> Terminal:

@@ -30,7 +30,7 @@ def bench(tmp_path: Path, *arguments: str, **environment: str) -> tuple[dict[str
     assert line["name"] == arguments[0] == detail["name"]
     assert [figure["name"] for figure in line["figures"]] == [figure["name"] for figure in detail["figures"]]
     assert detail["setting"]["machine"]["cores"]
-    assert "PostgreSQL" in detail["setting"] or arguments[0] == "redo"
+    assert "PostgreSQL" in detail["setting"] or arguments[0] in ("redo", "binlog")
     return line, detail
 
 
@@ -124,6 +124,13 @@ def test_redo_is_typed_merged_and_staged(tmp_path: Path) -> None:
     for figure in detail["figures"]:
         assert values(figure, "ours") and values(figure, "reference")
     assert detail["figures"][2]["runs"]["ours"][0]["detail"]["rows"] == 25_000
+
+
+def test_binlog_is_read_recorded_and_read_again(tmp_path: Path) -> None:
+    _, detail = bench(tmp_path, "binlog", "--scale", "0.005", "--rounds", "1", "--warm-up", "0")
+    assert len(detail["figures"]) == 3
+    for figure in detail["figures"]:
+        assert figure["name"].startswith("5,000 changes") and values(figure, "ours") and values(figure, "reference")
 
 
 def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
