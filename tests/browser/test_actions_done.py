@@ -1,9 +1,11 @@
 """What actions do in a real Airflow, over its public API, for people with and without the permission."""
 
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from sluice.cli.airflow_api import AirflowApi, ApiRefused
@@ -161,3 +163,16 @@ def test_a_refusal_of_airflow_is_shown_with_its_message(otto: AirflowApi) -> Non
         do(otto, "restart", "nobody")
     with pytest.raises(Incomplete):
         do(otto, "hold", "berlin", why="")
+
+
+@pytest.mark.long
+def test_a_test_of_notices_is_started_by_the_form_of_the_page(otto: AirflowApi, monitor: Monitor) -> None:
+    address = f"{monitor.url}/sluice/actions/send_test"
+    with httpx.Client(timeout=60) as visitor:
+        visitor.headers["Authorization"] = f"Bearer {monitor.token('olga')}"
+        form = visitor.get(address, params={"prefix": "SHOP_"}).text
+        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+        done = visitor.post(address, data=fields)
+    assert done.status_code == 200 and "started" in done.text, done.text
+    ((conf),) = [one["conf"] for one in otto.get("dags/notify/dagRuns")["dag_runs"]]
+    assert conf["prefix"] == "SHOP_"

@@ -1,12 +1,10 @@
-"""Notices of a real Airflow: of differences of definitions, long before housekeeping looks, and tests of notices."""
+"""The run that applies reports differences of definitions, long before housekeeping looks."""
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from devstack.stack import Stack
@@ -72,21 +70,3 @@ def test_an_index_and_a_table_made_on_the_master_are_reported_while_the_apply_go
     assert [one.statement.split('"')[1] for one in found] == ["In dex"]
     (run,) = (run["dag_run_id"] for run in api.get("dags/cdc_apply/dagRuns", limit=10)["dag_runs"])
     until(lambda: [state for *_, state in api.task_states("cdc_apply", run)] == ["deferred"])
-
-
-def test_a_test_that_is_asked_for_on_the_page_reaches_the_receiver(stack: Stack, notices: Path) -> None:
-    account = {"username": stack.airflow.user, "password": stack.airflow.password}
-    with httpx.Client(base_url=stack.airflow.url, timeout=60) as visitor:
-        token = visitor.post("/auth/token", json=account).json()["access_token"]
-        visitor.headers["Authorization"] = f"Bearer {token}"
-        assert "Send a test" in visitor.get("/sluice/masters/DEMO_/").text
-        form = visitor.get("/sluice/actions/send_test", params={"prefix": "DEMO_"}).text
-        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
-        done = visitor.post("/sluice/actions/send_test", data={**fields, "prefix": "DEMO_"})
-    assert done.status_code == 200 and "started" in done.text, done.text
-
-    def arrived() -> bool:
-        lines = notices.read_text().splitlines() if notices.exists() else []
-        return any("a test of notices" in json.loads(line)["subject"] for line in lines)
-
-    until(arrived, 300)
