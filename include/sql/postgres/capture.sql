@@ -299,7 +299,7 @@ AS $sluice$
 DECLARE
     signature text;
 BEGIN
-    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid, false) INTO signature;
     RETURN concat_ws(' ', signature,
         (SELECT hash_record_extended(ROW(c.relname, c.relnamespace), 0) FROM pg_class c WHERE c.oid = p_relid),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(

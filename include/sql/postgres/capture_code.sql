@@ -232,26 +232,30 @@ $sluice$;
 
 -- An expression whose value changes with the columns of a table, the labels of their enums, and the attributes of their
 -- composite types. Each hash is hashed once more: the hash of a record is linear in its fields, so that a sum stays the same
--- where two rows exchange a value.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
+-- where two rows exchange a value. p_written: it also changes where one of them is as before, but was written since: slaves may
+-- have been told of what it was in between.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}signature_code(oid);
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid, p_written boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format($code$(SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(pg_catalog.int8send(
             pg_catalog.hash_record_extended(
-            ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated), 0))), 0)), 0)
+            ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated%s), 0))), 0)), 0)
         FROM pg_catalog.pg_attribute a
         WHERE a.attrelid OPERATOR(pg_catalog.=) %s::pg_catalog.oid
-          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, p_relid)
+          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, x.attribute, p_relid)
         || CASE WHEN e.types = '{}' THEN '' ELSE format($code$
         OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(pg_catalog.int8send(
-            pg_catalog.hash_record_extended(ROW(e.oid, e.enumlabel), 0))), 0)), 0)
-        FROM pg_catalog.pg_enum e WHERE e.enumtypid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[]))$code$, e.types) END
+            pg_catalog.hash_record_extended(ROW(e.oid, e.enumlabel%s), 0))), 0)), 0)
+        FROM pg_catalog.pg_enum e WHERE e.enumtypid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[]))$code$, x.label, e.types) END
         || CASE WHEN e.composites = '{}' THEN '' ELSE format($code$
         OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(pg_catalog.int8send(
-            pg_catalog.hash_record_extended(ROW(a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod), 0))), 0)), 0)
+            pg_catalog.hash_record_extended(ROW(a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod%s), 0))), 0)), 0)
         FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[])
-          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, e.composites) END
+          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, x.attribute, e.composites) END
     FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid))) AS e (types, composites)
+    CROSS JOIN (VALUES (CASE WHEN p_written THEN ', a.xmin::pg_catalog.text' ELSE '' END,
+        CASE WHEN p_written THEN ', e.xmin::pg_catalog.text' ELSE '' END)) AS x (attribute, label)
 $sluice$;
 
 -- The code that notices, without event triggers, that the table is no longer as the function was generated for: it has
@@ -266,10 +270,10 @@ DECLARE
     signature text;
     key_index oid := ${schema}.${prefix}key_index(p_relid, p_columns);
 BEGIN
-    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid, true) INTO signature;
     RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %s\n        OR TG_TABLE_NAME OPERATOR(pg_catalog.<>) %L'
             ' OR TG_TABLE_SCHEMA OPERATOR(pg_catalog.<>) %L%s THEN\n%s    END IF;\n',
-            ${schema}.${prefix}signature_code(p_relid), signature, p_table, p_schema,
+            ${schema}.${prefix}signature_code(p_relid, true), signature, p_table, p_schema,
             CASE WHEN key_index IS NULL THEN ''
                 ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END, p_late)
         || format(E'    IF pg_catalog.has_column_privilege(%s::pg_catalog.oid, %s::pg_catalog.int2, %L) IS NOT NULL THEN\n'

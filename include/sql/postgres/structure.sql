@@ -443,7 +443,7 @@ AS $sluice$
 DECLARE
     columns text;
 BEGIN
-    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO columns;
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid, false) INTO columns;
     RETURN concat_ws(' ', 'late', columns, (SELECT md5(string_agg(format('%s %s %s', i.indexrelid, i.indisprimary, i.indisvalid), ' '
             ORDER BY i.indexrelid)) FROM pg_index i WHERE i.indrelid = p_relid AND i.indisunique));
 END

@@ -561,6 +561,32 @@ UPDATE c45e_t SET n = n + 1 WHERE id = 1;
 
 -- ====================================================================================================
 -- kw: names
+-- case back to the names before, with rows in between
+-- before
+CREATE TYPE back_mood AS ENUM ('sad', 'ok');
+CREATE TYPE back_pair AS (x int, y text);
+CREATE TABLE back_t (id int PRIMARY KEY, a int DEFAULT 7, b int, m back_mood, p back_pair);
+INSERT INTO back_t VALUES (1, 1, 1, 'sad', '(1,one)');
+-- during
+BEGIN;
+ALTER TABLE back_t RENAME a TO third;
+ALTER TABLE back_t RENAME b TO a;
+INSERT INTO back_t (id, third, a) VALUES (2, 20, 21);
+ALTER TABLE back_t RENAME a TO b;
+ALTER TABLE back_t RENAME third TO a;
+COMMIT;
+INSERT INTO back_t (id, a, b) VALUES (3, 30, 31);
+UPDATE back_t SET a = a + 1, b = 5;
+ALTER TYPE back_mood RENAME VALUE 'sad' TO 'blue';
+INSERT INTO back_t (id, m) VALUES (4, 'blue');
+ALTER TYPE back_mood RENAME VALUE 'blue' TO 'sad';
+INSERT INTO back_t (id, m) VALUES (5, 'sad');
+ALTER TYPE back_pair RENAME ATTRIBUTE x TO z;
+INSERT INTO back_t (id, p) VALUES (6, '(6,six)');
+ALTER TYPE back_pair RENAME ATTRIBUTE z TO x;
+INSERT INTO back_t (id, p) VALUES (7, '(7,seven)');
+DELETE FROM back_t WHERE m = 'sad' AND id = 1;
+
 -- case inh of tables that begin to inherit
 -- before
 CREATE TABLE inh_base (id int PRIMARY KEY, v text);

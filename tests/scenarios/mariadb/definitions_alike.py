@@ -23,7 +23,7 @@ SELECT c.relname, p.relname,
     (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(confkey) WITH ORDINALITY AS k (num, place)
      JOIN pg_attribute AS a ON a.attrelid = confrelid AND a.attnum = k.num)
 FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid JOIN pg_class AS p ON p.oid = confrelid
-WHERE contype = 'f' AND connamespace = 'public'::regnamespace
+WHERE contype = 'f' AND convalidated AND connamespace = 'public'::regnamespace
 AND NOT EXISTS (
     SELECT 1 FROM unnest(conkey, confkey) AS k (num, parent)
     JOIN pg_attribute AS a ON a.attrelid = conrelid AND a.attnum = k.num
