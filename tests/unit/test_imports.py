@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,25 @@ def test_imports_go_downwards_and_siblings_never_import_each_other() -> None:
         if not (LAYERS[other] < LAYERS[own] or LAYERS[own] == 0 == LAYERS[other]):
             wrong.append((file, line, module))
     assert not wrong, told(wrong)
+
+
+def test_files_do_not_import_each_other_in_a_circle() -> None:
+    """Then it depends on who comes first whether a name is there."""
+    modules = {module_of(file): file for folder in OWN for file in files(ROOT / folder)}
+    graph: dict[str, set[str]] = {}
+    for module, file in modules.items():
+        graph[module] = set()
+        for node in tree(file).body:
+            if isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                graph[module] |= names & modules.keys() or {str(node.module)}
+        graph[module].discard(module)  # a program that runs itself
+    TopologicalSorter(graph).prepare()  # it raises CycleError
+
+
+def module_of(file: Path) -> str:
+    base = ROOT / "plugins" if file.is_relative_to(ROOT / "plugins") else ROOT
+    return ".".join(file.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
 
 
 def test_vendors_never_import_each_other() -> None:

@@ -45,7 +45,8 @@ from sluice.verify.findings import (
     TableFinding,
     causes,
 )
-from sluice.verify.pinned_sessions import PinnedView, Side, gathered
+from sluice.verify.pinned_sessions import PinnedView, gathered
+from sluice.verify.pinned_side import Side
 from sluice.verify.table_reads import (
     Digests,
     InThisProcess,

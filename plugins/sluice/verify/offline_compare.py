@@ -19,7 +19,7 @@ from sluice.model.reject import Row
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.verify.findings import CouldNotCompare
-from sluice.verify.pinned_sessions import Side
+from sluice.verify.pinned_side import Side
 
 Image = dict[str, str | None]
 """A row: column → canonical text."""

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TypeVar
 
 from redis import Redis
@@ -32,23 +31,7 @@ from sluice.pair import Pair
 from sluice.verify import offline_compare
 from sluice.verify.apply_client import ask_apply, why_silent
 from sluice.verify.findings import CouldNotCompare
-
-
-@dataclass
-class Side:
-    """Sessions on one database, all of which see the same."""
-
-    info: ConnectionInfo
-    vendor: Target
-    sessions: list[Session]
-    control: Session
-    """A session that sees the present."""
-    free: "SimpleQueue[Session]" = field(default_factory=SimpleQueue)
-
-    @property
-    def first(self) -> Session:
-        return self.sessions[0]
-
+from sluice.verify.pinned_side import Side
 
 log = logging.getLogger("sluice.verify")
 

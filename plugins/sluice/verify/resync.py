@@ -22,7 +22,8 @@ from sluice.verify.apply_client import ask_apply
 from sluice.verify.compare import CompareOptions
 from sluice.verify.executor_reads import compare_where_it_pays
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
-from sluice.verify.pinned_sessions import Side, at_one_position
+from sluice.verify.pinned_sessions import at_one_position
+from sluice.verify.pinned_side import Side
 
 log = logging.getLogger("sluice.verify")
 

@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 from sluice.database.digests import MOST_BLOCKS, Copies, DigestedRow, Part, TableDigest
 from sluice.database.session import Session
 from sluice.verify.findings import Kind, Row
-from sluice.verify.pinned_sessions import PinnedView, Side, gathered
+from sluice.verify.pinned_sessions import PinnedView, gathered
+from sluice.verify.pinned_side import Side
 
 BLOCKS_AT_ONCE = 256
 """The number of ranges that one statement reads; each makes it longer."""

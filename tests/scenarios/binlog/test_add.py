@@ -89,6 +89,7 @@ def shop(
             connection.execute(f"DROP OWNED BY {ACCOUNT}; DROP ROLE {ACCOUNT}".encode())
 
 
+@pytest.mark.long
 def test_add_grants_what_a_master_with_a_log_lacks_and_remove_takes_it_back(shop: Shop) -> None:
     shop.master.run(WRONG)
     printed = Told(yes=True)
