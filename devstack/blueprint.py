@@ -56,6 +56,8 @@ class Blueprint:
 
     mariadb: bool = False
     """Whether a MariaDB server with a database `demo` runs, too."""
+    mariadb_log: bool = False
+    """Whether it logs its changes, as a master; then the database `demo` is made by whoever fills it."""
     postgres: int = NEWEST
     """PostgreSQL's release of master and slaves. Airflow's own database has the newest."""
     durable: bool = True

@@ -11,7 +11,7 @@ from typing import IO, Any, Protocol
 from devstack.airflow import Airflow
 from devstack.blueprint import Blueprint
 from devstack.home import Home
-from devstack.mariadb import MariaDBServer
+from devstack.mariadb import LOGGED, MariaDBServer
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST
 from devstack.redis import RedisServer
@@ -87,7 +87,8 @@ class Services:
         services = [Service("redis", self.redis, 0), self._database("master", self.master)]
         services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
         if self.blueprint.mariadb:
-            made = partial(self.mariadb.create_account, ROLE, DATABASE)
+            databases = () if self.blueprint.mariadb_log else (DATABASE,)
+            made = partial(self.mariadb.create_account, ROLE, *databases)
             services.append(Service(MARIADB, self.mariadb, 0, on_ready=made))
         if self.blueprint.airflow:
             services.append(Service(SPARK, self.spark, 0, on_ready=self.spark.warm_up))
@@ -152,7 +153,8 @@ class Services:
 
     def _mariadb_settings(self) -> dict[str, str]:
         durability = {} if self.blueprint.durable else {"innodb_flush_method": "nosync"}
-        return {"innodb_buffer_pool_size": "128M", "max_connections": "200", **durability}
+        logged = LOGGED if self.blueprint.mariadb_log else {}
+        return {"innodb_buffer_pool_size": "128M", "max_connections": "200", **durability, **logged}
 
     def _database(self, name: str, server: PostgresServer) -> Service:
         def on_ready() -> None:

@@ -98,6 +98,7 @@ TOGETHER = {
     "tests/scenarios/mariadb/": "one MariaDB, one H2",
     "tests/vendors/": "one MariaDB, one H2",
     "tests/scenarios/verify/test_comparison_job.py": "one start of Spark",
+    "tests/scenarios/binlog/test_feed_stream.py": "one start of Spark",
     "tests/scenarios/binlog/": "one MariaDB with a log",
     "tests/scenarios/production/": "one start of Docker",
 }

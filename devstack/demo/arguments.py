@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from devstack.postgres_releases import NEWEST, RELEASES
 
 DESCRIPTION = """\
-Replicates a PostgreSQL master under live traffic to a slave, PostgreSQL or MariaDB. All servers run on this machine.
+Replicates a master under live traffic to a slave, each PostgreSQL or MariaDB. All servers run on this machine.
 
 1. Starts PostgreSQL, Redis and Airflow, and makes the master: pgbench's tables, a table with every type and its
    extremes, tables with odd names, tables with foreign keys and without keys.
@@ -19,6 +19,7 @@ Without --once everything goes on running and replicating; './sluice down' ends 
 databases named 'demo' of the state folder (SLUICE_HOME).
 """
 
+MARIADB = "mariadb"
 EXAMPLES = """\
 examples:
   ./sluice demo --once                            compare, then stop everything
@@ -27,6 +28,7 @@ examples:
   ./sluice demo --once --postgres 14              with PostgreSQL 14 on both sides
   ./sluice demo --slaves 3                        two more slaves join while the first replicates
   ./sluice demo --once --redo                     from redo logs of an Oracle master; of the options, --seed works too
+  ./sluice demo --once --master mariadb           from the binary log of a MariaDB master; not with --chaos
   ./sluice demo --once --slave mariadb            to a MariaDB slave; with --slaves 2 to a PostgreSQL slave, too
 """
 
@@ -86,8 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of slaves: dr1; dr2 to drN join while it replicates",
     )
     parser.add_argument(
+        "--master",
+        choices=("postgres", MARIADB),
+        default="postgres",
+        help="the master's server (default postgres); the log of a MariaDB is recorded, and the slaves are PostgreSQL",
+    )
+    parser.add_argument(
         "--slave",
-        choices=("postgres", "mariadb"),
+        choices=("postgres", MARIADB),
         default="postgres",
         help="the first slave's server (default postgres); the others are PostgreSQL. With mariadb the traffic writes"
         " no values that MariaDB cannot store",

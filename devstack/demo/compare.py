@@ -10,18 +10,23 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from devstack.demo.accounts import APPLICATION, DATABASE, PREFIX, SCHEMA
 from devstack.postgres import PostgresServer
+from sluice.errors import Transient
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.source import StreamQueue
 
 # Counts the changes that the master has captured, over time.
 
@@ -31,24 +36,13 @@ ITEMS = quoted(SCHEMA, PREFIX.lower() + "items")
 """All captured changes, those of rolled-back transactions included."""
 
 
-class Captured(threading.Thread):
-    """Samples until stopped. It reconnects after restarts of the master."""
+class Counted(threading.Thread):
+    """Samples a count of changes until stopped."""
 
-    def __init__(self, master: PostgresServer) -> None:
+    def __init__(self) -> None:
         super().__init__(name="captured", daemon=True)
-        self._master = master
         self._stopping = threading.Event()
         self._samples: list[tuple[float, int]] = []
-
-    def run(self) -> None:
-        while not self._stopping.wait(INTERVAL):
-            try:
-                with self._master.connect(DATABASE) as connection:
-                    while not self._stopping.wait(INTERVAL):
-                        row = connection.execute(INSERTED, [ITEMS]).fetchone()
-                        self._samples.append((time.monotonic(), int(row[0]) if row else 0))
-            except psycopg.Error:  # not installed yet, or the master restarts
-                continue
 
     def stop(self) -> None:
         self._stopping.set()
@@ -64,6 +58,38 @@ class Captured(threading.Thread):
         if len(samples) < 2:
             return 0.0
         return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0])
+
+
+class Captured(Counted):
+    """Those in ITEMS. It reconnects after restarts of the master."""
+
+    def __init__(self, master: PostgresServer) -> None:
+        super().__init__()
+        self._master = master
+
+    def run(self) -> None:
+        while not self._stopping.wait(INTERVAL):
+            try:
+                with self._master.connect(DATABASE) as connection:
+                    while not self._stopping.wait(INTERVAL):
+                        row = connection.execute(INSERTED, [ITEMS]).fetchone()
+                        self._samples.append((time.monotonic(), int(row[0]) if row else 0))
+            except psycopg.Error:  # not installed yet, or the master restarts
+                continue
+
+
+class Recorded(Counted):
+    """Those in a recorded stream."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def run(self) -> None:
+        while not self._stopping.wait(INTERVAL):
+            with suppress(Transient):  # no file yet
+                end = StreamQueue(StreamSession(self._folder), Prefix(PREFIX), "").take()
+                self._samples.append((time.monotonic(), end.commit))
 
 
 SHOWN = 5

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from devstack.demo.accounts import connect
 from devstack.demo.compare import SHOWN, Difference, Side, Verdict
 from sluice.database.digests import DigestedRow, Method, TableDigest, compared
-from sluice.database.registry import vendor_of
+from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -22,7 +22,7 @@ Row = tuple[str | None, ...]
 
 def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableName]) -> Iterator[Verdict]:
     """Yields a verdict for each table, in order. Neither side may change meanwhile. Raises Sluice's errors."""
-    of_master, of_slave = vendor_of(master.vendor), vendor_of(slave.vendor)
+    of_master, of_slave = master_of(master.vendor), vendor_of(slave.vendor)
     with (
         connect(master, "comparison") as left,
         connect(slave, "comparison") as right,

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import FrameType
@@ -16,8 +17,9 @@ import psycopg
 
 from devstack.demo import compare, compare_vendors, master, report, slave, start, strikes
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
-from devstack.demo.compare import Captured
+from devstack.demo.compare import Captured, Counted
 from devstack.demo.heartbeat import Heartbeat
+from devstack.demo.logged_traffic import LoggedTraffic
 from devstack.demo.memory import MemoryWatch
 from devstack.demo.strikes import Killer
 from devstack.demo.traffic import Choice, Traffic, TrafficFailed
@@ -27,7 +29,7 @@ from devstack.process import await_true
 from devstack.services import MARIADB
 from devstack.stack import Stack
 from sluice.errors import SluiceError
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.operate.api import APPLY, UPDATE
 from sluice.vendors.postgres.connection import connect
@@ -38,6 +40,9 @@ POLL = 0.1
 
 class Course:
     """One demo. `run` returns its exit status."""
+
+    master = "master"
+    """The place of the master."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -51,8 +56,8 @@ class Course:
         self.stack = self._stack()
         self.memory = MemoryWatch(self.stack.home.root)
         self.heartbeat: Heartbeat | None = None
-        self.traffic: Traffic | None = None
-        self.captured: Captured | None = None
+        self.traffic: Traffic | LoggedTraffic | None = None
+        self.captured: Counted | None = None
         self.killer: Killer | None = None
         self.waiting = Waiting(self.stack, self.replicas, self.events)
         self.plan = strikes.plan(self.seed)
@@ -95,13 +100,17 @@ class Course:
         os.environ["SLUICE_HOME"] = str(self.stack.home.root)
         os.environ["SLUICE_REDIS_URL"] = self.stack.redis_url
         start.clear(self.stack, say)
-        start.write(self.stack.home.replications, self.names)
         first = self.names[0]
-        has_mariadb = first == MARIADB
-        slaves = () if has_mariadb else (first,)
-        self.stack.blueprint = replace(self.stack.blueprint, slaves=slaves, mariadb=has_mariadb, airflow=True)
+        start.write(self.stack.home.replications, self.names, self._configured_master())
+        self.stack.blueprint = replace(
+            self.stack.blueprint,
+            slaves=() if first == MARIADB else (first,),
+            mariadb=MARIADB in (self.master, first),
+            mariadb_log=self.master == MARIADB,
+            airflow=True,
+        )
         self.memory.start()
-        start.start(self.stack, first, self.scale, self.events.say, self._enter)
+        start.start(self.stack, [self.master, first], self._make_master, self.scale, self.events.say, self._enter)
         self._is_up = True
         self.stack.airflow.api().await_dags([UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")
@@ -172,13 +181,14 @@ class Course:
     def compare_tables(self) -> dict[str, list[compare.Verdict]]:
         """Compares all tables, slave by slave."""
         self.stage = "comparing"
-        with self.stack.master.connect(DATABASE) as connection:
-            tables = compare.tables(connection, OWNER)
+        tables = self._tables()
+        of_master = self.stack.administration(self.master)
         verdicts: dict[str, list[compare.Verdict]] = {}
         for replica in self.replicas:
             verdicts[replica.name] = []
-            compared = compare_vendors.compare if replica.name == MARIADB else compare.compare
-            for verdict in compared(self.stack.master.info(DATABASE), replica.info, tables):
+            alike = replica.info.vendor == of_master.vendor
+            compared = compare.compare if alike else compare_vendors.compare
+            for verdict in compared(of_master, replica.info, tables):
                 verdicts[replica.name].append(verdict)
                 self.stage = f"comparing {replica.name}: {len(verdicts[replica.name])} of {len(tables)} tables"
         return verdicts
@@ -224,16 +234,31 @@ class Course:
         named = {"airflow": self.args.airflow_port, "master": self.args.master_port, "redis": self.args.redis_port}
         return Stack(ports={name: port for name, port in named.items() if port}, postgres=self.args.postgres)
 
+    def _configured_master(self) -> Mapping[str, object] | None:
+        """The master in the configuration; None: that of DEMO.yaml."""
+        return None
+
+    def _make_master(self) -> None:
+        master.make(self.stack.master, self.scale, portable=self.stack.blueprint.mariadb)
+
+    def _tables(self) -> list[TableName]:
+        """The tables that are compared."""
+        with self.stack.master.connect(DATABASE) as connection:
+            return compare.tables(connection, OWNER)
+
     def _start_traffic(self) -> None:
-        self.heartbeat = Heartbeat(self.stack.master.info(DATABASE, OWNER))
+        self.heartbeat = Heartbeat(self.stack.services.server(self.master).info(DATABASE, OWNER))
         self.heartbeat.start()
+        self._start_writers()
+
+    def _start_writers(self) -> None:
         choice = Choice(self.args.rate, self.scale, self.seed, portable=self.stack.blueprint.mariadb)
-        self.traffic = Traffic(self.stack.master, choice, self.stack.environment())
-        self.traffic.start()
+        self.traffic = traffic = Traffic(self.stack.master, choice, self.stack.environment())
+        traffic.start()
         self.captured = Captured(self.stack.master)
         self.captured.start()
         threading.Thread(target=self._administer, name="administrator", daemon=True).start()
-        changes = self.traffic.mix.changes + self.traffic.writer_rate
+        changes = traffic.mix.changes + traffic.writer_rate
         self.events.say(f"traffic starts; its aim is {changes:,.0f} row changes a second")
 
     def _add_replica(self, name: str) -> None:

@@ -10,12 +10,8 @@ import bisect
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 
 from devstack.demo import accounts
-from devstack.demo.accounts import APPLICATION
 from sluice.database.errors import DatabaseError
 from sluice.model.connection import ConnectionInfo
 
@@ -62,17 +58,17 @@ class Heartbeat(threading.Thread):
 
     def run(self) -> None:
         number, connection = 0, None
+        table = accounts.table(self._master, "heartbeat")
+        statement = f"UPDATE {table} SET beat = %s, written_at = CURRENT_TIMESTAMP WHERE id = 1".encode()
         while not self._stopping.wait(INTERVAL):
             try:
                 if connection is None or connection.closed:
-                    connection = connect(self._master, "heartbeat")
+                    connection = accounts.connect(self._master, "heartbeat")
                 number += 1
                 at = time.monotonic()
-                connection.execute(
-                    "UPDATE public.heartbeat SET beat = %s, written_at = clock_timestamp() WHERE id = 1", [number]
-                )
+                connection.execute(statement, [number])
                 self.beats.add(number, at)
-            except psycopg.Error:
+            except DatabaseError:
                 if connection is not None:
                     connection.close()
         if connection is not None:
@@ -154,11 +150,3 @@ def percentile(values: Sequence[float], share: float) -> float | None:
         return None
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
-
-
-def connect(info: ConnectionInfo, purpose: str) -> psycopg.Connection[Any]:
-    """Returns a connection in autocommit mode with a connect timeout of 3 s. Raises psycopg's errors."""
-    return psycopg.connect(
-        host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
-        application_name=f"{APPLICATION} {purpose}", autocommit=True, connect_timeout=3,
-    )  # fmt: skip

@@ -14,13 +14,13 @@ import redis
 
 from devstack.demo.accounts import PREFIX, connect, control_table, table
 from sluice.coordination.gate import Gate
+from sluice.database import registry
 from sluice.database.errors import DatabaseError, UndefinedTable
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.position import Position
-from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 INTERVAL = 0.25
 
@@ -172,7 +172,7 @@ class Observer(threading.Thread):
         if state != "NORMAL" or not tables:
             blocks = connection.execute(self._statement(BLOCKS), [self.slave_name]).fetchall()
             tables = tuple(TableProgress(f"{schema}.{name}", *map(int, counts)) for schema, name, *counts in blocks)
-        seen = SnapshotPosition.parse(position) if position else None
+        seen = registry.parse_position(position) if position else None
         return Observation(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
 
     def _check_balances(self, connection: Session) -> None:

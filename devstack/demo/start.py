@@ -3,7 +3,7 @@
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import redis
 import yaml
 
 from devstack import airflow as airflow_settings
-from devstack.demo import master, slave
+from devstack.demo import slave
 from devstack.demo.accounts import PREFIX
 from devstack.leftovers import read_process
 from devstack.process import await_true
@@ -32,9 +32,11 @@ SOURCE = Path(__file__).with_name("DEMO.yaml")
 HEADER = "# Each ./sluice demo writes this file from devstack/demo/DEMO.yaml.\n"
 
 
-def write(folder: Path, slaves: Iterable[str]) -> Path:
-    """Writes DEMO.yaml for these slaves into the folder, and returns its path."""
+def write(folder: Path, slaves: Iterable[str], master: Mapping[str, object] | None = None) -> Path:
+    """Writes DEMO.yaml for these slaves into the folder, and returns its path. `master`: another one than its own."""
     values = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    if master is not None:
+        values |= {"master": dict(master), "tables": {"public.*": {}}}
     template = next(iter(values["slaves"].values()))
     values["slaves"] = {name: {**template, "conn_id": f"demo_{name}", **OF_VENDOR.get(name, {})} for name in slaves}
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,12 +99,14 @@ def require_disk(folder: Path, scale: int, databases: int) -> None:
 
 def start(
     stack: Stack,
-    first: str,
+    needed: Sequence[str],
+    make: Callable[[], None],
     scale: int,
     say: Callable[[str], None],
     enter: Callable[[str], None],
 ) -> None:
-    """Starts everything, the server of the `first` slave included, and returns when all runs.
+    """Starts everything, and returns when all runs. `needed`: the places of master and first slave; `make` makes the
+    master in its server.
 
     It calls `enter` with the name of each stage. Raises the errors of
     `Stack.up`, `PgbenchFailed`, and the errors of psycopg and PyMySQL, after stopping everything.
@@ -110,7 +114,7 @@ def start(
     with ThreadPoolExecutor(2) as pool:
         up = pool.submit(stack.up, lambda text: None)
         try:
-            _make_databases(stack, first, scale, up, pool, enter)
+            _make_databases(stack, needed, make, up, pool, enter)
             say(f"the master has its tables: pgbench's in scale {scale}, and the writer's")
             while not up.done():
                 missing = [entry.name for entry in stack.status().services if entry.state is not State.RUNNING]
@@ -123,21 +127,26 @@ def start(
 
 
 def _make_databases(
-    stack: Stack, first: str, scale: int, up: Future[None], pool: ThreadPoolExecutor, enter: Callable[[str], None]
+    stack: Stack,
+    needed: Sequence[str],
+    make: Callable[[], None],
+    up: Future[None],
+    pool: ThreadPoolExecutor,
+    enter: Callable[[str], None],
 ) -> None:
     """Makes the databases as soon as their servers run; Airflow takes longer."""
-    needed = {"master", "redis", stack.services.service_of(first)}
+    services = {"redis", *map(stack.services.service_of, needed)}
 
     def ready() -> bool:
-        return up.done() or needed.issubset(e.name for e in stack.status().services if e.state is State.RUNNING)
+        return up.done() or services.issubset(e.name for e in stack.status().services if e.state is State.RUNNING)
 
     await_true(ready, UP_TIMEOUT, POLL)
     if up.done():
         up.result()
     enter("making the master")
     forget_replication(stack.redis_url)
-    prepared = pool.submit(slave.make, stack.services.server(first))
-    master.make(stack.master, scale, portable=stack.blueprint.mariadb)
+    prepared = pool.submit(slave.make, stack.services.server(needed[-1]))
+    make()
     prepared.result()
 
 
