@@ -57,7 +57,7 @@ class Blueprint:
     mariadb: bool = False
     """Whether a MariaDB server with a database `demo` runs, too."""
     mariadb_log: bool = False
-    """Whether it logs its changes, as a master; then the database `demo` is made by whoever fills it."""
+    """Whether it is a master with a binary log. Its database `demo` is then created with its tables."""
     postgres: int = NEWEST
     """PostgreSQL's release of master and slaves. Airflow's own database has the newest."""
     durable: bool = True

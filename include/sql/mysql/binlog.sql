@@ -24,10 +24,17 @@ FROM bytes ORDER BY number
 -- Called by: sluice.vendors.mysql.binlog.log, sluice.vendors.mysql.binlog.requirements.
 -- Placeholder: ${tables} the condition on table_schema and table_name.
 -- Parameters: those of ${tables}.
--- Result: database, table, BASE TABLE or SYSTEM VERSIONED, engine, 1 if not all columns are computed.
+-- Result: database, table, BASE TABLE or SYSTEM VERSIONED, engine.
 -- Privileges: any on the tables.
-SELECT t.table_schema, t.table_name, t.table_type, t.engine, EXISTS (
-  SELECT 1 FROM information_schema.columns c
-  WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name AND coalesce(c.generation_expression, '') = '')
-FROM (SELECT * FROM information_schema.tables WHERE ${tables}) t
-WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
+SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
+WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND ${tables}
+
+-- name: binlog_computed
+-- Tables whose columns are all computed.
+-- Called by: sluice.vendors.mysql.binlog.requirements.
+-- Placeholder: ${tables} the condition on table_schema and table_name.
+-- Parameters: those of ${tables}.
+-- Result: database, table.
+-- Privileges: any on the tables.
+SELECT table_schema, table_name FROM information_schema.columns WHERE ${tables}
+GROUP BY table_schema, table_name HAVING min(coalesce(generation_expression, '') <> '')

@@ -210,7 +210,7 @@ class _TableDigest(_Part[TableDigest], TableDigest):
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        return self.names.back.renamed(self.part.bounds)
+        return self.part.bounds
 
 
 class _Digester(_Part[Digester], Digester):
@@ -234,7 +234,7 @@ class _Following(_Part[Following], Following):
 
     @property
     def kinds(self) -> Collection[DefinedKind]:
-        return self.names.back.renamed(self.part.kinds)
+        return self.part.kinds
 
 
 class _LoadTarget(_Part[LoadTarget], LoadTarget):
@@ -284,7 +284,7 @@ class _KeyOrder(_Part[KeyOrder], KeyOrder):
 
     @property
     def equal(self) -> tuple[str, ...]:
-        return self.names.back.renamed(self.part.equal)
+        return self.part.equal
 
     @property
     def source(self) -> str:

@@ -34,7 +34,7 @@ class ArchivedLogs:
     """The incarnation that the master is in."""
     copies: tuple[LogCopy, ...]
     area_used: float = 0.0
-    """The used share of the fast recovery area, from 0 to 1; when it is full the master deletes logs by itself."""
+    """The used share of the fast recovery area, from 0 to 1. When it is full, the master deletes logs."""
 
 
 class Extent(NamedTuple):

@@ -34,7 +34,7 @@ MOST_CHANGES, MOST_FINALLY = 200_000, 20_000
 FEW_CHANGES = 1_000
 """Changes whose rows are compared fast enough while the application waits."""
 SECONDS = 1.0
-"""How long rows are compared while the application waits; then the rest is left out, and that is told."""
+"""How long rows are compared while the application waits. The result names what was not compared by then."""
 LOCK_SECONDS = 3.0
 """How long a comparison waits for a table that is being altered."""
 ROWS_AT_ONCE = 200

@@ -149,7 +149,7 @@ def _structs(
         if strange := [name for name in texts if name not in known]:
             raise Terminal(
                 f"{change_schema.table} has a column {strange[0]!r} that it had not when the query began. Start the "
-                "query again: it goes on where it was, with the new column.",
+                "query again: it continues there, with the new column.",
                 code="unknown-column",
             )
     # Where each change's values are among those of all parts, one after the other.

@@ -282,8 +282,8 @@ class MySQLAccounts(Accounts):
             session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
 
     def revokes(self, connection: Session, role: str) -> list[str]:
-        """The privileges on all databases: each schema of the master but one is a database of its own; and those by
-        which a master's log is read."""
+        """The privileges on all databases, because each schema of the master but one is a database here, and those
+        that reading a master's log takes."""
         session = native(connection)
         own = role == session.info.user
         account = grants.own_account(session) if own else _account_of(session, role)

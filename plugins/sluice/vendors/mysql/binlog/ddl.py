@@ -84,11 +84,6 @@ _OPTIONS = frozenset(
         "OPTIMIZE",
         "REPAIR",
         "PARTITION",
-    ]
-)
-"""First words of clauses of ALTER TABLE that change no value."""
-_OPTION_NAMES = frozenset(
-    [
         "AVG_ROW_LENGTH",
         "CHECKSUM",
         "CONNECTION",
@@ -110,7 +105,7 @@ _OPTION_NAMES = frozenset(
         "UNION",
     ]
 )
-"""First words of options that need no `=`."""
+"""First words of clauses of ALTER TABLE that change no value."""
 _WITH_NAMES = frozenset(
     [
         ("ORDER", "BY"),
@@ -409,7 +404,7 @@ def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str],
         case _:
             if (engine := _engine(words.tokens)) not in ("", "INNODB"):
                 unknown(f"its engine is {engine}, whose changes are not logged as they happen")
-            elif not engine and first not in _OPTIONS | _OPTION_NAMES and words.next.text != "=":
+            elif not engine and first not in _OPTIONS and words.next.text != "=":
                 unknown(f"ALTER TABLE … {first} is not known")
 
 

@@ -126,7 +126,7 @@ class BinaryLog:
         statement = sql_files.render("mysql", "binlog_tables", tables="TRUE")
         tables = (
             catalog.table_of(self.session, database, name)
-            for database, name, *_ in self.session.read_schema(statement)
+            for database, name, _, _ in self.session.read_schema(statement)
             if database.lower() not in catalog.OF_SERVER
         )
         return sorted(filter(self._wanted, tables))

@@ -152,14 +152,14 @@ def unfit(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName,
     found = {}
     condition, values = catalog.among(session, tables)
     statement = sql_files.render("mysql", "binlog_tables", tables=condition)
-    for database, name, kind, engine, holds in session.read_schema(statement, values):
+    for database, name, kind, engine in session.read_schema(statement, values):
         table = catalog.table_of(session, database, name)
         if str(engine) != ENGINE:
             found[table] = f"its engine is {engine}, which undoes nothing, and logs otherwise than it stores"
         elif kind == "SYSTEM VERSIONED":
             found[table] = "its history is logged as rows"
-        elif not holds:
-            found[table] = "all of its columns are computed"
+    for database, name in session.read_schema(sql_files.render("mysql", "binlog_computed", tables=condition), values):
+        found.setdefault(catalog.table_of(session, database, name), "all of its columns are computed")
     return found
 
 

@@ -292,7 +292,7 @@ class LoggedRows(MySQLRows, MasterRows):
         """Every table of the server's databases that the account sees, but for the server's own."""
         session = native(connection)
         found = session.read_schema(sql_files.render("mysql", "binlog_tables", tables="TRUE"))
-        names = [(database, name) for database, name, *_ in found if database.lower() not in catalog.OF_SERVER]
+        names = [(database, name) for database, name, _, _ in found if database.lower() not in catalog.OF_SERVER]
         return sorted(catalog.table_of(session, database, name) for database, name in names)
 
     def key_order(self, connection: Session, shape: TableShape) -> LoggedKeyOrder:
