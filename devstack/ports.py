@@ -1,5 +1,6 @@
 """Ports on the loopback address: finds free ones, and the process that listens on a port."""
 
+import contextlib
 import errno
 import random
 import socket
@@ -65,10 +66,16 @@ def holder(port: int) -> str | None:
         connections = psutil.net_connections(kind="tcp")
     except psutil.Error:
         return None
-    for connection in connections:
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-            try:
-                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-            except psutil.Error:
-                return f"pid {connection.pid}"
-    return None
+    pids = {c.pid for c in connections if c.status == psutil.CONN_LISTEN and c.laddr.port == port and c.pid}
+    processes = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes.append(psutil.Process(pid))
+    if not processes:
+        return None
+    # A child that was just forked has the listener's socket too, until it closes it.
+    listener = min(processes, key=lambda process: (process.create_time(), process.pid))
+    try:
+        return f"{listener.name()} (pid {listener.pid})"
+    except psutil.Error:
+        return f"pid {listener.pid}"

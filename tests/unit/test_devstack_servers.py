@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import socket
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from devstack.account import new_folder
-from devstack.ports import free_port
+from devstack.ports import HOST, free_port, holder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.server import Server, ServerDidNotStart
@@ -84,6 +86,20 @@ def test_a_port_in_use_names_the_port_the_holder_and_the_remedy(server: Server, 
     process = server.process()
     assert process and f"Port {server.port} " in str(raised.value) and f"(pid {process.pid})" in str(raised.value)
     assert "--some-port PORT" in str(raised.value)
+
+
+def test_the_holder_of_a_port_is_the_listener_and_not_a_child_that_it_just_forked() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        children = [
+            subprocess.Popen(["sleep", "600"], pass_fds=[listener.fileno()])  # each child holds the socket too
+            for _ in range(8)
+        ]
+        try:
+            assert f"(pid {os.getpid()})" in str(holder(listener.getsockname()[1]))
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
 
 
 def test_a_server_that_cannot_start_shows_its_own_words(folder: Path) -> None:
