@@ -1,10 +1,10 @@
 """Ports on the loopback address: finds free ones, and the process that listens on a port."""
 
-import contextlib
 import errno
 import random
 import socket
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -62,20 +62,18 @@ def _ephemeral() -> tuple[int, int]:
 
 def holder(port: int) -> str | None:
     """Returns the process that listens on the port as `name (pid 42)`, or None when that is not visible."""
+
+    def listens(connection: Any) -> bool:
+        return bool(connection.status == psutil.CONN_LISTEN and connection.laddr.port == port)
+
     try:
-        connections = psutil.net_connections(kind="tcp")
+        pid = next((c.pid for c in psutil.net_connections(kind="tcp") if listens(c)), None)
+        if pid is None:
+            return None
+        process = psutil.Process(pid)
+        # A child that was just forked has its parent's socket too, until it closes it.
+        while (parent := process.parent()) and any(map(listens, parent.net_connections(kind="tcp"))):
+            process = parent
+        return f"{process.name()} (pid {process.pid})"
     except psutil.Error:
         return None
-    pids = {c.pid for c in connections if c.status == psutil.CONN_LISTEN and c.laddr.port == port and c.pid}
-    processes = []
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            processes.append(psutil.Process(pid))
-    if not processes:
-        return None
-    # A child that was just forked has the listener's socket too, until it closes it.
-    listener = min(processes, key=lambda process: (process.create_time(), process.pid))
-    try:
-        return f"{listener.name()} (pid {listener.pid})"
-    except psutil.Error:
-        return f"pid {listener.pid}"
