@@ -11,7 +11,7 @@ BENCHES = {
     "join": "how far the slave is behind while a table of 2,000,000 rows joins; beside the same traffic alone",
     "rest": "memory and CPU of ten pairs while nothing changes, also of one and of fifty",
     "failover": "a planned failover with reverse, under traffic on 20 tables: how long the application cannot write",
-    "verify": "a large table compared with the slave's; beside reladiff, where it is installed",
+    "verify": "a large table compared with the slave's; beside reladiff, which it installs",
     "scale": "the same with few and many changes waiting, tables, row sizes, one hot row, one huge transaction",
     "mariadb": "load, drain and lag of a MariaDB slave; beside its own client, and a PostgreSQL slave",
     "redo": "output of OpenLogReplicator is typed and merged, redo logs are staged; beside plain reading and copying",

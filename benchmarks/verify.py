@@ -3,15 +3,19 @@
 `equal`: nothing differs. `hundred`: a hundred rows all over the table do. Ours is what a run of `resync` does for a
 table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all
 columns, with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It
-runs where `reladiff` is on the PATH. What travels between the databases and either tool is counted in a run of its own,
-by proxies in between. `floor`: ours beside one plain checksum query a side, both at the same time. `executors`, where
-it is asked for: by Spark's executors in a session that is up, beside the process of a comparison alone.
+is installed by its hashes, once, into `.reladiff/`. What travels between the databases and either tool is counted in a
+run of its own, by proxies in between. `floor`: ours beside one plain checksum query a side, both at the same time.
+`executors`, where it is asked for: by Spark's executors in a session that is up, beside the process of a comparison
+alone.
 """
 
 import argparse
+import hashlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +24,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import machine, progress
 from benchmarks.cpu import CpuWatch
 from benchmarks.load import DDL, FILL, TABLE, started
 from benchmarks.ours import Ours
 from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
+from devstack.home import kept
 from devstack.ports import HOST
 from sluice.errors import Terminal
 from sluice.executor import Executor
@@ -41,6 +46,7 @@ from workload.faults.proxy import Proxy
 Infos = Mapping[str, ConnectionInfo]
 Tool = Callable[[Infos], Run]
 """Compares the table as it is found there."""
+LOCK = Path(__file__).with_name("reladiff.lock")
 ROWS = 2_000_000
 COLUMNS = ("customer", "amount", "quantity", "status", "note", "created")
 GOALS = {"equal": 2.5, "hundred": 4.0}
@@ -72,9 +78,10 @@ def run(args: argparse.Namespace) -> Report:
             if name == "hundred":
                 ours.slave.execute(f"UPDATE {TABLE} SET quantity = -1 WHERE id % {rows // 100} = 7".encode())
             expected = 0 if name == "equal" else 100
-            tools: dict[str, Tool] = {"ours": partial(_ours, servers, ours, rows, expected)}
-            if reladiff := shutil.which("reladiff"):
-                tools["reference"] = partial(_reladiff, servers, reladiff, expected)
+            tools: dict[str, Tool] = {
+                "ours": partial(_ours, servers, ours, rows, expected),
+                "reference": partial(_reladiff, servers, expected),
+            }
             tools = {side: tool for side, tool in tools.items() if args.side in ("both", side)}
             sides: dict[str, Callable[[], Run]] = {side: partial(tool, ours.infos) for side, tool in tools.items()}
             if name in chosen:
@@ -144,15 +151,35 @@ def _ours(
     return Run(seconds, seconds, watch.seconds, detail)
 
 
-def _reladiff(servers: Servers, executable: str, expected: int, infos: Infos) -> Run:
+def _install_reladiff() -> Path:
+    """Returns the folder of reladiff's packages. Raises `reladiff-missing`."""
+    folder = kept(".reladiff") / hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
+    if not folder.exists():
+        progress.say("installs reladiff")
+        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:"]
+        done = subprocess.run([*pip, "--target", unfinished, "-r", LOCK], capture_output=True, text=True)
+        if done.returncode:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise Terminal(
+                f"pip could not install reladiff: {done.stderr[-500:].strip()}\nMeasure without it: --side ours.",
+                code="reladiff-missing",
+            )
+        unfinished.rename(folder)
+    return folder
+
+
+def _reladiff(servers: Servers, expected: int, infos: Infos) -> Run:
     task = {
         "uris": [_uri(infos[place]) for place in ("master", "slave")],
         "table": TABLE,
         "columns": COLUMNS,
     }
-    python = Path(executable).resolve().with_name("python")
+    packages = {**os.environ, "PYTHONPATH": str(_install_reladiff())}
     with CpuWatch(servers.roots) as watch:
-        done = subprocess.run([python, "-c", RELADIFF], input=json.dumps(task), capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", RELADIFF], input=json.dumps(task), capture_output=True, text=True, env=packages
+        )
     if done.returncode:
         raise Terminal(f"reladiff: {done.stderr[-500:]}", code="bench-side-failed")
     answer = json.loads(done.stdout.splitlines()[-1])

@@ -13,7 +13,7 @@ from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.vendors import VENDORS
 
-ROWS_A_BLOCK = 1_000
+ROWS_A_BLOCK = 1_250
 MOST_BLOCKS = 8_192
 
 Texts = tuple[str | None, ...]

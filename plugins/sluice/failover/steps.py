@@ -163,7 +163,7 @@ def _await(failover: Failover, slave: Session, master: Session, store: "Redis", 
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             raise last_position_not_reached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
         position = applied(failover, store, checkpoint)
-        if position is not None and not checkpoint.catching_up and _has(failover, master, position, goal):
+        if position is not None and not checkpoint.catching_up and has_all(failover, master, position, goal):
             return
         if closures := Gate(store, failover.prefix, failover.slave.name).closures():
             raise last_position_not_reached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
@@ -177,14 +177,13 @@ def _await(failover: Failover, slave: Session, master: Session, store: "Redis", 
         time.sleep(LOOK_SECONDS)
 
 
-def _has(failover: Failover, master: Session, position: Position, goal: Position) -> bool:
-    """Whether a slave at `position` has all of `goal`.
+def has_all(failover: Failover, master: Session, position: Position, goal: Position) -> bool:
+    """Whether a slave at `position` has all of `goal`: the master has captured nothing in between.
 
-    A slave that rests is past the last position that the master has recorded. After a crash, the master uses the
-    transaction IDs in between again: until an apply has restarted from there, they seem to be applied.
+    A slave that rests records its position only once a second, so it may have all of `goal` before its position says
+    so. And its position may say so too early: it is then past the last one that the master has recorded, and after a
+    crash the master uses the transaction IDs in between again.
     """
-    if not position.covers_all_of(goal):
-        return False
     if position.restart.covers_all_of(goal):
         return True
     support, schema = master_of(failover.master_info.vendor).failover, failover.replication.master.schema
@@ -262,7 +261,7 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
             if failover.action is Action.PLANNED:
                 last = last_of(failover, slave)
                 with failover.on_master() as master:
-                    at_last = _has(failover, master, position, last) and not checkpoint.catching_up
+                    at_last = has_all(failover, master, position, last) and not checkpoint.catching_up
                 if checkpoint.state is not SlaveState.NORMAL or not at_last:
                     raise last_position_not_reached(failover, f"it is {checkpoint.state} and left that position since.")
             if failover.slave.checkpoint == "redis":

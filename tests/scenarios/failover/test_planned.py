@@ -5,6 +5,8 @@ from contextlib import suppress
 
 import pytest
 
+from sluice.airflow.steps_failover import failover_of
+from sluice.failover import steps
 from sluice.failover.switch import MasterChanged, TooLate
 from sluice.load import steps as initial
 from sluice.model.checkpoint import IsMaster
@@ -51,6 +53,22 @@ def test_the_application_moves_over_with_all_it_had_committed(shop_of: Callable[
     ):  # fmt: skip
         with pytest.raises(shop.REFUSED, match="is read-only: the database moves to"):
             shop.master.execute(statement.encode())
+
+
+def test_a_slave_that_lacks_no_change_is_not_waited_for(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    with shop.applying():
+        shop.await_current()
+    position = shop.checkpoint.position  # which nobody moves from now on
+    assert position is not None
+    failover = failover_of(shop.work("planned"))
+    with failover.on_master() as master:
+        shop.master.execute(b"INSERT INTO public.left_behind VALUES (1)")
+        younger = steps.position_of(failover, master)
+        assert not position.covers_all_of(younger)
+        assert steps.has_all(failover, master, position, younger)
+        shop.master.execute(b"UPDATE public.orders SET total = 3 WHERE id = 7")
+        assert not steps.has_all(failover, master, position, steps.position_of(failover, master))
 
 
 @pytest.mark.long
