@@ -360,6 +360,8 @@ class DefinitionFollower:
             if isinstance(step, Make):
                 store.put(one, making=True)
                 following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
+                if one.place not in by_place(following.present(slave, [one.table])) and one.kind in _SERVED:
+                    return True  # another index serves as well; it is made when that one goes
                 store.put(one)
             elif isinstance(step, Rename):
                 store.put(step.renamed, making=True)
@@ -419,6 +421,7 @@ class DefinitionFollower:
 
 
 _SET_AGAIN = frozenset({DefinedKind.SEQUENCES})
+_SERVED = frozenset({DefinedKind.INDEXES, DefinedKind.UNIQUE})
 
 
 def beside_tables(pair: Pair) -> frozenset[DefinedKind]:

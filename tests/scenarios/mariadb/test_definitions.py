@@ -7,6 +7,7 @@ import pytest
 from sluice.model.names import TableName
 from sluice.vendors.common.alter import DefinitionRefused
 from sluice.vendors.mysql.connection import MySQLSession
+from tests.scenarios.mariadb import definitions_alike
 from tests.scenarios.mariadb.rig import Rig
 from tests.waiting import until
 
@@ -216,3 +217,30 @@ def test_a_new_key_with_a_value_of_its_own_in_each_row_follows(rig: Callable[...
             pair.await_current()
         assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
         assert pair.differences() == {}
+
+
+def test_an_index_that_a_changed_column_or_key_takes_along_is_made_again(rig: Callable[..., Rig]) -> None:
+    pair = rig(
+        "CREATE TABLE public.pairs (a bigint NOT NULL, b bigint NOT NULL); "
+        "CREATE UNIQUE INDEX ab ON public.pairs (a, b); "
+        "CREATE TABLE public.comments (id bigserial PRIMARY KEY, kind varchar NOT NULL, number bigint NOT NULL, "
+        "code varchar(20), word varchar(100), a varchar(250), b varchar(250), c varchar(250), d varchar(250)); "
+        "CREATE INDEX kn ON public.comments (kind, number); CREATE INDEX code ON public.comments (code, id); "
+        "CREATE INDEX word ON public.comments (id, word); CREATE INDEX wide ON public.comments (a, b, c, d, id); "
+        "CREATE INDEX longer ON public.comments (id, d); CREATE INDEX shorter ON public.comments (d)",
+        lossy_columns="['public.*.*']",
+    )
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        pair.finish(update)
+        running.await_normal_mode()
+        until(lambda: definitions_alike.differing(pair) == [])
+        with pair.master.transaction():
+            pair.master.execute("ALTER TABLE public.comments ALTER number TYPE varchar, ALTER code TYPE text")
+            pair.master.execute("ALTER TABLE public.comments ALTER word TYPE varchar(1000)")
+            pair.master.execute("ALTER TABLE public.pairs ADD id bigserial PRIMARY KEY")
+            pair.master.execute("ALTER TABLE public.pairs ADD at timestamp(6) DEFAULT CURRENT_TIMESTAMP NOT NULL")
+        pair.await_current()
+        assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
+        until(lambda: definitions_alike.differing(pair) == [])

@@ -92,6 +92,11 @@ class TableChange:
         """Whether there is anything to do."""
         return bool(self.dropped or self.renamed or self.modified or self.added or self.drops_key or self.key)
 
+    @property
+    def touched(self) -> set[str]:
+        """The columns that are dropped, or get another type."""
+        return {*self.dropped, *(own.name for own, _, wider in self.modified if wider)}
+
 
 class Alterer(ABC, Generic[T]):
     """Alters one slave over one session. `of_master`: the master's types. `lossy`: the slave's `lossy_columns`."""
@@ -294,17 +299,24 @@ class Alterer(ABC, Generic[T]):
         if change is None:
             return []
         assert have is not None
-        keys = self.touching(have.table, change)
+        gone = [
+            (DefinedKind.FOREIGN_KEYS, each.key.child, self.definitions.name_of_master(each.name))
+            for each in self.touching(have.table, change)
+        ]
+        gone += [
+            (DefinedKind.UNIQUE if each.unique else DefinedKind.INDEXES, each.table, each.name)
+            for each in self.definitions.catalog.own_indexes(self.connection, [have.table])
+            if not each.primary and change.touched & set(each.columns)
+        ]
         return [
-            Defined(DefinedKind.FOREIGN_KEYS, table, self.definitions.name_of_master(each.name), "")
-            for each in keys
-            for table in {each.key.child, new.table if each.key.child == old.table else each.key.child}
+            Defined(kind, place, name, "")
+            for kind, table, name in gone
+            for place in {table, new.table if table == old.table else table}
         ]
 
     def touching(self, table: TableName, change: TableChange) -> list[OwnForeignKey]:
         """The foreign keys from or to columns of `table` that are dropped, or get another type."""
-        names = {*change.dropped, *(own.name for own, _, wider in change.modified if wider)}
-        if not names:
+        if not (names := change.touched):
             return []
         return [
             own

@@ -8,7 +8,7 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -237,6 +237,9 @@ class MySQLSlaveTables(SlaveTables[MySQLTable]):
 PREFIX = 191
 """Characters of a long text that an index holds, where it need not keep texts apart."""
 KEY_CHARACTERS = 768
+"""The most that all columns of an index have together."""
+WIDEST = 8
+"""What a column of another type needs of that at most."""
 TRIES, WAIT_SECONDS, PAUSE_SECONDS = 10, 1, 1.0
 """How often, and how long, a statement waits for a table that others use; what they do goes on in the pauses."""
 _MARK = re.compile(r"~[0-9a-f]{6}$")
@@ -276,8 +279,8 @@ class MySQLDefinitions(Definitions):
 
     def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
         kind = "UNIQUE INDEX" if index.unique else "INDEX"
-        parts = ", ".join(_part(shape, name, unique=index.unique) for name in columns)
-        return f"ALTER TABLE {place(index.table)} ADD {kind} {quoted(index.name)} ({parts})"
+        parts = _parts([ColumnTexts(name, shape.column(name).type) for name in columns], unique=index.unique)
+        return f"ALTER TABLE {place(index.table)} ADD {kind} {quoted(index.name)} ({', '.join(parts)})"
 
     def drop_index_statement(self, table: TableName, name: str) -> str:
         return f"ALTER TABLE {place(table)} DROP INDEX {quoted(name)}"
@@ -347,10 +350,22 @@ def needed_indexes(
 DEFINITIONS = MySQLDefinitions()
 
 
-def _part(shape: TableShape, name: str, *, unique: bool) -> str:
-    """A column as an index names it, a long text by its beginning. Raises `Unindexable`."""
-    own = ColumnTexts(name, shape.column(name).type)
-    long = own.base.endswith(("text", "blob")) or own.length > KEY_CHARACTERS
-    if long and unique:
+def whole(columns: Sequence[ColumnTexts]) -> bool:
+    """Whether an index can have these columns without cutting a text."""
+    texts = [each for each in columns if each.is_text]
+    room = KEY_CHARACTERS - WIDEST * (len(columns) - len(texts))
+    return all(each.length for each in texts) and sum(each.length for each in texts) <= room
+
+
+def _parts(columns: Sequence[ColumnTexts], *, unique: bool) -> Iterator[str]:
+    """Columns as an index names them, texts by their beginnings where the index would be too long. Raises
+    `Unindexable`."""
+    texts = [each for each in columns if each.is_text]
+    if unique and not all(0 < each.length <= KEY_CHARACTERS for each in texts):
         raise Unindexable("a text of its columns is too long for a unique index")
-    return f"{own.quoted}({PREFIX})" if long else own.quoted
+    held = KEY_CHARACTERS
+    if not unique and not whole(columns):
+        held = min(PREFIX, (KEY_CHARACTERS - WIDEST * (len(columns) - len(texts))) // len(texts))
+    for each in columns:
+        cut = each.is_text and not 0 < each.length <= held
+        yield f"{each.quoted}({held})" if cut else each.quoted

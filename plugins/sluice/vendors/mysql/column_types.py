@@ -50,6 +50,11 @@ class ColumnTexts:
         return int(inside) if inside and inside.isdigit() else 0
 
     @property
+    def is_text(self) -> bool:
+        """Whether it holds texts or bytes, as long as `length` says; 0 is any length."""
+        return self.base.endswith(("char", "binary", "text", "blob"))
+
+    @property
     def boolean(self) -> bool:
         return self.type.lower() == "tinyint(1)"
 

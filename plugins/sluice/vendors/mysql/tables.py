@@ -408,15 +408,27 @@ class MySQLAlterer(Alterer[MySQLTable]):
         self.do(new, f"RENAME TABLE {catalog.place(old)} TO {catalog.place(new)}")
 
     def alter_table(self, change: TableChange, placed: Callable[[], None]) -> None:
-        """Takes indexes and foreign keys of dropped columns along, as the master does, and the foreign keys of columns
-        that get another type. `placed` is not needed in one statement."""
+        """Takes indexes and foreign keys of dropped columns along, as the master does, the foreign keys of columns that
+        get another type, and indexes that become too long. `placed` is not needed in one statement."""
         table = change.table
         keys = self.touching(table, change)
         for own in keys:
             if own.key.child != table:
                 self.do(table, DEFINITIONS.drop_foreign_key_statement(own.key.child, own.name))
         indexes = catalog.own_indexes(self.session, [table])
-        gone = [each for each in indexes if not each.primary and set(change.dropped) & set(each.columns)]
+        have = self._shape(table)
+        types = {each.name: each.type for each in have.columns} if have is not None else {}
+        types |= {there.name: wanted.type for there, wanted, wider in change.modified if wider}
+        gone = [
+            each
+            for each in indexes
+            if not each.primary
+            and change.touched & set(each.columns)
+            and (
+                set(change.dropped) & set(each.columns)
+                or not catalog.whole([ColumnTexts(name, types.get(name, "")) for name in each.columns])
+            )
+        ]
         gone_keys = {own.name for own in keys if own.key.child == table}
         clauses = [f"DROP FOREIGN KEY {quoted(name)}" for name in sorted(gone_keys)]
         clauses += [f"DROP INDEX {quoted(index.name)}" for index in gone]
