@@ -202,8 +202,9 @@ def installed_from_pypi(folder: Path, *packages: str) -> Path:
 
 
 def as_application(pair: Replicated) -> "psycopg.Connection[Any]":
-    """A session of the application's account, in autocommit mode."""
+    """A session of the application's account, in autocommit mode; a plan that it kept would not survive migrations."""
     info = pair.application
     return psycopg.connect(
-        host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password, autocommit=True
-    )
+        host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
+        autocommit=True, prepare_threshold=None,
+    )  # fmt: skip

@@ -218,7 +218,8 @@ class Rig:
             as_text = plain in AS_TEXT or "." in column.type or column.type.endswith("[]")
             columns.append(f"{name}::text" if as_text else name)
         query = f"SELECT {', '.join(columns)} FROM {quoted(table.schema, table.name)}"
-        return sorted((tuple(map(_plain, row)) for row in self.master.execute(query.encode())), key=repr)
+        rows = self.master.execute(query.encode(), prepare=False)  # a column's type may change between two calls
+        return sorted((tuple(map(_plain, row)) for row in rows), key=repr)
 
     def slave_rows(self, table: TableName) -> list[tuple[Any, ...]]:
         shape = catalog.shape(self.master, table)
