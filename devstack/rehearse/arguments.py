@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="definitions are found by comparison, as on a master without event triggers",
     )
     parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS",
-                        help="how long a slave may take to follow a statement (default 60)")  # fmt: skip
+                        help="most seconds until a slave follows, or a statement gets a lock (default 60)")  # fmt: skip
     parser.add_argument(
         "--command",
         dest="command_line",

@@ -94,6 +94,8 @@ def rehearse(args: argparse.Namespace, stack: ExitStack) -> int:
         if not args.quiet:
             print(f"… {line}", file=sys.stderr, flush=True)
 
+    for file in filter(None, (args.html, args.json)):
+        Path(file).touch()  # a place that cannot be written is known before the scripts run
     given = list(args.given)
     prefix = given.pop(0) if given and _PREFIX.fullmatch(given[0]) and not Path(given[0]).exists() else None
     scripts = _scripts(args, given)

@@ -18,6 +18,7 @@ from devstack.rehearse.psql import APPLICATION, Outcome, Psql, run_whole
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Finding, Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, Statement, read
+from devstack.rehearse.writers import APPLICATION as WRITER
 from devstack.rehearse.writers import Writers
 from sluice.counted import counted, duration
 from sluice.database.rows import Estimate
@@ -31,6 +32,8 @@ LOADED_A_SECOND = 100_000
 # Watches a server while a script runs on it: which locks of tables its sessions hold, and since when one is idle.
 
 SAMPLE_SECONDS = 0.02
+LOOK_SECONDS = 0.5
+"""So often it looks for statements that wait for a lock."""
 BLOCKING = ("ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock")
 """The locks that make writers of a table wait; the last one its readers, too."""
 
@@ -50,6 +53,17 @@ SELECT pg_catalog.count(*) FILTER (WHERE xact_start IS NOT NULL),
        coalesce(pg_catalog.min(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - state_change))
                 FILTER (WHERE state LIKE 'idle%%'), 0)
   FROM pg_catalog.pg_stat_activity WHERE application_name = %s AND datname = current_database()
+"""
+_STUCK = """
+SELECT w.pid, coalesce((SELECT pg_catalog.string_agg(DISTINCT coalesce(a.application_name || ': ' || a.query,
+                               'prepared transaction ' || p.gid), '; ')
+                          FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) AS b (pid)
+                          LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = b.pid
+                          LEFT JOIN pg_catalog.pg_prepared_xacts p ON b.pid = 0
+                           AND p.database = current_database()), 'a session that has ended')
+  FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity w ON w.pid = l.pid
+ WHERE NOT l.granted AND l.waitstart < pg_catalog.clock_timestamp() - %s * interval '1 second'
+   AND w.datname = current_database() AND w.application_name NOT LIKE 'sluice%%' AND w.application_name <> %s
 """
 
 
@@ -72,15 +86,19 @@ class Held:
 
 
 class Watch(threading.Thread):
-    """Samples from `start` to `stop`. `ignored`: schemas that are not of the application."""
+    """Samples from `start` to `stop`. `ignored`: schemas that are not of the application. `wait`: seconds after which a
+    statement of the script that waits for a lock is canceled, since whoever has it may wait for the script."""
 
-    def __init__(self, server: PostgresServer, database: str, ignored: tuple[str, ...]):
+    def __init__(self, server: PostgresServer, database: str, ignored: tuple[str, ...], wait: float):
         super().__init__(name=f"watch {server.name}", daemon=True)
         self._server, self._database = server, database
         self._ignored = [*ignored, "pg_catalog", "information_schema", "pg_toast"]
         self._ended = threading.Event()
         self.begun = time.monotonic()
         self.held: list[Held] = []
+        self.canceled = ""
+        """Why a statement was, since this was last emptied."""
+        self._wait = wait
         self._current: dict[tuple[str, str], Held] = {}
         self._asking = self._connected()
         self._lock = threading.Lock()
@@ -91,11 +109,15 @@ class Watch(threading.Thread):
         return connection
 
     def run(self) -> None:
+        looked = 0.0
         while not self._ended.is_set():
             try:
                 with self._connected() as connection:
                     while not self._ended.wait(SAMPLE_SECONDS):
                         self._sample(connection)
+                        if self.clock() > looked + LOOK_SECONDS:
+                            looked = self.clock()
+                            self._cancel(connection)
             except psycopg.Error:  # a script may end every session
                 self._ended.wait(0.2)
 
@@ -111,6 +133,11 @@ class Watch(threading.Thread):
                 self._current[key].ended = now
             for key in self._current.keys() - seen:
                 del self._current[key]
+
+    def _cancel(self, connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+        for waiting, holder in connection.execute(_STUCK, [self._wait, WRITER]).fetchall():
+            connection.execute("SELECT pg_catalog.pg_cancel_backend(%s)", [waiting])
+            self.canceled = f"canceled after waiting {self._wait:g} s for a lock held by {holder}"
 
     def clock(self) -> float:
         """Seconds since the beginning."""
@@ -194,8 +221,10 @@ def difference(plain: Outcome, captured: Outcome, own: Sequence[str], *, results
     if not results:
         both = [[line for line in lines if _MESSAGE.match(line)] for lines in both]
     lines = different_lines(*both)
-    if not lines and (plain.sqlstate, plain.ended) != (captured.sqlstate, captured.ended):
-        lines = [f"- SQLSTATE {plain.sqlstate}", f"+ SQLSTATE {captured.sqlstate}"]
+    ways = [(one.sqlstate, one.ended, not one.error) for one in (plain, captured)]
+    if not lines and ways[0] != ways[1]:
+        ends = (one.error or f"SQLSTATE {one.sqlstate}" for one in (plain, captured))
+        lines = [f"{sign} {end}" for sign, end in zip("-+", ends, strict=True)]
     return lines
 
 
@@ -220,20 +249,21 @@ class Place:
 
 
 def run_scripts(
-    place: Place, scripts: Sequence[Script], after: Callable[[Watch], None]
+    place: Place, scripts: Sequence[Script], wait: float, after: Callable[[Watch], None]
 ) -> tuple[list[list[Side]], Waits]:
     """Runs each script in its own session; returns what happened to its statements, and how long writers waited.
 
     After a script that psql ended with an error the others are not run. `after` is called after each statement.
+    `wait`: the most seconds that one waits for a lock.
     """
-    watch = Watch(place.server, place.database, ("sluice",))
+    watch = Watch(place.server, place.database, ("sluice",), wait)
     watch.start()
     done: list[list[Side]] = []
     try:
         with Writers(place.server, place.database, place.writes, place.writers) as writers:
             for _, statements in scripts:
                 done.append(sides := _run_script(place, statements, watch, after))
-                if sides and sides[-1].outcome.ended and sides[-1].outcome.failed:
+                if sides and sides[-1].outcome.ended and sides[-1].outcome.error:
                     break
     finally:
         watch.stop()
@@ -260,6 +290,9 @@ def _run_script(
             else:
                 psql = psql or stack.enter_context(Psql(info, single=place.single, waiting=watch.idle))
                 outcome = psql.run(statement)
+            if watch.canceled:
+                outcome = replace(outcome, error=f"{outcome.error} – {watch.canceled}")
+                watch.canceled = ""
             sides.append(Side(began, outcome))
             after(watch)
             if outcome.ended:
@@ -294,7 +327,7 @@ class Course:
         """Runs everything, and returns the report."""
         report = Report(title, self.captured.server.release)
         say(f"{counted(len(scripts), 'script')} on the plain server")
-        plain, report.waits["plain"] = run_scripts(self.plain, scripts, lambda watch: None)
+        plain, report.waits["plain"] = run_scripts(self.plain, scripts, self.wait, lambda watch: None)
         say("and on the captured one")
         self._states = {replica.name: replica.states() for replica in self.replicas}
         grown = self._items()
@@ -310,19 +343,20 @@ class Course:
                 now = self._items()
                 added, size = now[0] - grown[0], now[1] - grown[1]
                 grown = now
-            if added:
-                followed = [self._followed(replica) for replica in self.replicas if replica.name not in self._stopped]
+            following = [replica for replica in self.replicas if replica.name not in self._stopped]
+            if added or any(replica.failure for replica in following):
+                followed = [self._followed(replica) for replica in following]
             seen.append((added, size, followed))
 
-        captured, report.waits["captured"] = run_scripts(self.captured, scripts, after)
+        captured, report.waits["captured"] = run_scripts(self.captured, scripts, self.wait, after)
         if not self.plain.writers:
             report.waits.clear()
         report.steps = self._steps(scripts, plain, captured, seen)
         for replica in self.replicas:
-            if replica.name not in self._stopped:
-                replica.find_definitions()
+            replica.find_definitions()
             mine = [one for step in report.steps for one in step.followed if one.slave == replica.name]
-            if replica.name not in self._stopped and (not mine or mine[-1].seconds is None or self._items() != grown):
+            late = not mine or mine[-1].seconds is None or replica.failure or self._items() != grown
+            if replica.name not in self._stopped and late:
                 mine.append(self._followed(replica))
                 report.steps[-1].followed.append(mine[-1])
             report.equal_after[replica.name] = mine[-1].seconds
@@ -372,7 +406,7 @@ class Course:
     def _compare(self, replica: Replica, report: Report) -> None:
         states = replica.states()
         prefix, slave = replica.pair.prefix, replica.name
-        for table in replica.captured():
+        for table in (captured := replica.captured()):
             finding = replica.compare(table)
             outcome = "identical" if finding.outcome is Compared.IDENTICAL else str(finding.outcome)
             detail = finding.reason
@@ -385,7 +419,6 @@ class Course:
                 outcome, detail = str(states.state(table)), states.reasons.get(table, "")
             report.tables.append(Table(slave, str(table), finding.rows_master, outcome, detail))
         report.findings += reports.of_tables((one for one in report.tables if one.slave == slave), report.findings)
-        captured = set(replica.captured())
         lost = [table for table in states if table in captured]
         if lost:
             remedy = how_to_load(prefix, slave, lost)

@@ -15,6 +15,7 @@ from psycopg import sql
 
 from devstack.postgres import SUPERUSER, PostgresServer, binary
 from devstack.rehearse.psql import environment, run_file
+from devstack.rehearse.script import text_of
 from sluice.capture.uninstall import uninstall
 from sluice.configuration.resolve import own_tables
 from sluice.database.rows import Estimate
@@ -27,10 +28,15 @@ from sluice.vendors.postgres.source.resources import PostgresCapture
 
 LOCK_TIMEOUT = "5s"
 """How long reading definitions may wait for a lock of the master."""
-_ROLES = re.compile(r'\b(?:OWNER TO|GRANT\b[^;]*?\bTO|FOR ROLE|AUTHORIZATION)\s+("(?:[^"]|"")+"|[\w$]+)', re.IGNORECASE)
-_NO_ROLES = {"public", "current_user", "current_role", "session_user", "group", "default"}
+_ROLE = r'(?:"(?:[^"]|"")+"|[\w$]+)'
+_ROLES = re.compile(
+    r"\b(?:OWNER TO|GRANT\b[^;]*?\bTO|REVOKE\b[^;]*?\bFROM|CREATE POLICY\b[^;()]*?\bTO|FOR (?:ROLE|USER)|SET ROLE"
+    rf"|AUTHORIZATION)\s+({_ROLE}(?:\s*,\s*{_ROLE})*)",
+    re.IGNORECASE,
+)
+_NO_ROLES = {"public", "current_user", "current_role", "session_user", "group", "default", "none"}
 _NEWER = re.compile(
-    r"^SET (transaction_timeout|default_table_access_method|idle_in_transaction\w*) = .*$", re.MULTILINE
+    rb"^SET (transaction_timeout|default_table_access_method|idle_in_transaction\w*) = .*$", re.MULTILINE
 )
 """Settings in the head of a dump of the newest release that older servers do not know, and that define nothing."""
 
@@ -46,7 +52,7 @@ def from_files(server: PostgresServer, database: str, files: Iterable[Path], use
     """Makes the database, the roles that the files name, and what the files define. Raises `NotMade`."""
     server.create_database(database)
     for file in files:
-        for role in roles_of(file.read_text(encoding="utf-8-sig")):
+        for role in roles_of(text_of(file)):
             _make_role(server, role)
     for file in files:
         _run(server, database, file, file)
@@ -61,7 +67,8 @@ def _run(server: PostgresServer, database: str, file: Path, place: object) -> No
 
 def roles_of(text: str) -> list[str]:
     """The roles that definitions give something to; `pg_dump` does not make them."""
-    names = [name[1:-1].replace('""', '"') if name[0] == '"' else name.lower() for name in _ROLES.findall(text)]
+    given = [name for names in _ROLES.findall(text) for name in re.findall(_ROLE, names)]
+    names = [name[1:-1].replace('""', '"') if name[0] == '"' else name.lower() for name in given]
     made = {name.lower().strip('"') for name in re.findall(r'CREATE (?:ROLE|USER)\s+("[^"]+"|[\w$]+)', text, re.I)}
     return sorted({name for name in names if name not in _NO_ROLES | made and not name.startswith("pg_")})
 
@@ -95,7 +102,7 @@ def from_master(server: PostgresServer, master: ConnectionInfo, folder: Path, us
     _read(master, ["pg_dumpall", "--roles-only", "--no-role-passwords", "-f", str(roles)])
     options = ["--schema-only", "--no-subscriptions", "--no-tablespaces", f"--lock-wait-timeout={LOCK_TIMEOUT}"]
     _read(master, ["pg_dump", *options, "-f", str(dump)])
-    dump.write_text(_NEWER.sub("", dump.read_text()))
+    dump.write_bytes(_NEWER.sub(b"", dump.read_bytes()))
     run_file(server.info(), roles)  # `CREATE ROLE postgres` fails, and nothing else should
     server.create_database(master.database)
     # The public schema comes with the database, and with the dump if its owner or rights were changed.

@@ -31,7 +31,10 @@ STUCK_SECONDS = 10.0
 """So long psql may wait for more of a statement that has been sent as a whole."""
 
 
-_PLACE = re.compile(r"^psql:<stdin>:\d+: ")
+_PLACE = re.compile(r"^psql:/dev/fd/\d+:\d+: ")
+_ERROR = re.compile(r"^psql:.*?:\d+: (ERROR|FATAL|PANIC|error): ")
+_BUSY = re.compile(r"\\!|\\watch\b|`")
+"""Commands of psql that may take long while its session is idle."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,8 @@ class Outcome:
     seconds: float = 0.0
     ended: bool = False
     """Whether psql ended there: by an error under ON_ERROR_STOP, or by the script's own will."""
-
-    @property
-    def failed(self) -> bool:
-        return self.sqlstate not in ("", "00000")
-
-    @property
-    def error(self) -> str:
-        """The first line of the error; empty without one."""
-        lines = (line for line in self.output.splitlines() if line.startswith(("ERROR:", "FATAL:", "PANIC:")))
-        return next(lines, "") if self.failed else ""
+    error: str = ""
+    """The first error, also of a command of psql or within a file that it reads; empty without one."""
 
 
 def environment(info: ConnectionInfo, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -87,14 +82,19 @@ class Psql:
         self._mark = f"@@{secrets.token_hex(8)}"
         self._waiting = waiting
         self._lines: queue.Queue[str | None] = queue.Queue()
-        command = [str(binary("psql")), "-X", "-f", "-", *(["-1"] if single else [])]
+        read, write = os.pipe()
+        # Not by standard input, which a program that the script runs would read.
+        command = [str(binary("psql")), "-X", "-f", f"/dev/fd/{read}", *(["-1"] if single else [])]
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            pass_fds=[read],
             env=environment(info, more),
         )
+        os.close(read)
+        self._script = os.fdopen(write, "wb")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -108,10 +108,8 @@ class Psql:
 
     def close(self) -> str:
         """Ends the script; returns what psql prints then (the COMMIT of a single transaction, say)."""
-        stdin = self._process.stdin
-        assert stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            stdin.close()
+            self._script.close()
         try:
             self._process.wait(STUCK_SECONDS)
         except subprocess.TimeoutExpired:
@@ -126,17 +124,19 @@ class Psql:
     def run(self, statement: Statement) -> Outcome:
         """Runs a statement, and returns when psql is ready for the next one. Raises `statement-without-end`."""
         begun = time.monotonic()
-        stdin = self._process.stdin
-        assert stdin is not None
+        sent = f"{statement.text}\n\\echo {self._mark} :SQLSTATE :ROW_COUNT\n"
         with contextlib.suppress(BrokenPipeError):  # it has ended, which is read below
-            stdin.write(f"{statement.text}\n\\echo {self._mark} :SQLSTATE :ROW_COUNT\n".encode())
-            stdin.flush()
+            self._script.write(sent.encode(errors="surrogateescape"))
+            self._script.flush()
         output: list[str] = []
+        error = ""
+        may_be_busy = _BUSY.search(statement.text)
         while True:
             try:
                 line = self._lines.get(timeout=1.0)
             except queue.Empty:
-                if self._waiting() > STUCK_SECONDS and time.monotonic() > begun + STUCK_SECONDS:
+                long = not may_be_busy and time.monotonic() > begun + STUCK_SECONDS
+                if long and self._waiting() > STUCK_SECONDS:
                     self._process.kill()
                     raise Terminal(
                         f"psql finds no end of the statement in line {statement.line}: {statement.short!r}. A quote "
@@ -148,15 +148,19 @@ class Psql:
             if line is None:
                 self._lines.put(None)
                 failed = self._process.wait() != 0
-                state = "" if not failed else "XX000"
-                return Outcome("".join(output), state, 0, seconds, ended=True)
+                printed = "".join(output)
+                if failed and not error:
+                    error = f"psql has ended: {printed.strip()[-200:]}"
+                return Outcome(printed, "XX000" if failed else "", 0, seconds, True, error)
             before, mark, after = line.partition(self._mark)
             output.append(_PLACE.sub("", before))
+            if not error and _ERROR.match(before):
+                error = output[-1].strip()
             if mark:
                 state, _, rows = after.strip().partition(" ")
                 known = statement.kind is Kind.SQL
                 number = int(rows) if rows.isdecimal() and known else 0
-                return Outcome("".join(output), state if known else "", number, seconds)
+                return Outcome("".join(output), state if known else "", number, seconds, error=error)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -179,10 +183,9 @@ def run_whole(info: ConnectionInfo, statement: Statement) -> Outcome:
         env=environment(info),
         check=False,
     )
-    state = f"exit status {done.returncode}" if done.returncode else "00000"
-    return Outcome(
-        done.stdout.decode(errors="replace"), state, 0, time.monotonic() - begun, ended=bool(done.returncode)
-    )
+    printed = done.stdout.decode(errors="replace")
+    error = f"exit status {done.returncode}: {printed.strip()[-1000:]}" if done.returncode else ""
+    return Outcome(printed, "" if error else "00000", 0, time.monotonic() - begun, bool(error), error)
 
 
 def run_file(

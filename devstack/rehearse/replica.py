@@ -15,7 +15,8 @@ from sluice.capture import reconcile, resources, wildcards
 from sluice.configuration.resolve import own_tables
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.database.registry import reach
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.executor import ThreadExecutor
 from sluice.load import steps
@@ -23,6 +24,7 @@ from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
 from sluice.load.loader import load_worker
 from sluice.load.update import Update
+from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import ALL_READY, TableStates
@@ -60,8 +62,9 @@ class Replica:
     notified: bool = True
     """Whether event triggers tell of definitions; otherwise they are found by comparison."""
     failure: SluiceError | None = None
-    """What ended the apply."""
+    """What ended the apply, or keeps it from what it needs on the master."""
     _stop: threading.Event = field(default_factory=threading.Event)
+    _sessions: dict[str, Session] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -71,8 +74,7 @@ class Replica:
         """Captures the tables, loads the slave, and applies from then on. Raises `NotLoaded` and other errors."""
         prefix, replication = self.pair.prefix, self.pair.replication
         schema = replication.master.schema
-        self.master = stack.enter_context(reach(self.pair.master_info, APPLICATION))
-        self.slave = stack.enter_context(reach(self.pair.slave_info, APPLICATION))
+        stack.callback(self._close)
         store = redis_store.connect(self.redis_url)
         resources.install(self.master, prefix, schema)
         capture = PostgresCapture(self.master, prefix, schema)
@@ -125,19 +127,47 @@ class Replica:
         stack.callback(thread.join, 30.0)
         stack.callback(self._stop.set)
 
+    def _session(self, side: str, info: ConnectionInfo) -> Session:
+        """A session there; another one after a script has ended it."""
+        try:
+            self._sessions[side].ping()
+        except (KeyError, SluiceError):
+            sessions = vendor_of(info.vendor).sessions
+            self._sessions[side] = sessions.connect(info, application=APPLICATION, autocommit=True)
+        return self._sessions[side]
+
+    def _close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    @property
+    def master(self) -> Session:
+        return self._session("master", self.pair.master_info)
+
+    @property
+    def slave(self) -> Session:
+        return self._session("slave", self.pair.slave_info)
+
     def find_definitions(self) -> None:
         """Without event triggers: does at once what the apply does in intervals, it compares the definitions."""
-        if not self.notified:
+        if not self.notified and self.failure is None:
             own = f"{quoted(self.pair.replication.master.schema)}.{self.pair.prefix.lower}"
-            self.master.execute(f"SELECT {own}tell_unseen()".encode())
-            self.master.execute(f"SELECT {own}check_structure()".encode())
+            try:
+                self.master.execute(f"SELECT {own}tell_unseen()".encode())
+                self.master.execute(f"SELECT {own}check_structure()".encode())
+            except SluiceError as error:  # a script may have dropped them
+                self.failure = error
 
     def settle(self, seconds: float) -> float | None:
         """Waits until the slave has everything that is committed now; returns the seconds, None if it did not get
         it in that time or its apply has ended."""
         begun = time.monotonic()
         prefix, schema = self.pair.prefix, self.pair.replication.master.schema
-        now = PostgresQueue(self.master, prefix, schema).take()
+        try:
+            now = PostgresQueue(self.master, prefix, schema).take()
+        except SluiceError as error:  # a script may have dropped it
+            self.failure = self.failure or error
+            return None
         while time.monotonic() < begun + seconds and self.failure is None:
             found = self._checkpoints.read()
             if found is not None and found.position is not None and found.position.covers_all_of(now):
@@ -163,10 +193,13 @@ class Replica:
         return found.tables if found else ALL_READY
 
     def captured(self) -> list[TableName]:
-        """The captured tables that the master has."""
+        """The captured tables that the master has; none after a script has dropped the list of them."""
         registry = Registry(self.master, self.pair.prefix, self.pair.replication.master.schema)
         there = set(catalog.tables(self.master))
-        return sorted(table for table in registry.tables() if table in there)
+        try:
+            return sorted(table for table in registry.tables() if table in there)
+        except SluiceError:
+            return []
 
     def uncaptured(self) -> list[TableName]:
         """The master's tables that the replication does not have."""

@@ -168,8 +168,10 @@ def of_steps(steps: Sequence[Step]) -> list[Finding]:
             found.append(
                 Finding("differs", step.place, f"{shown} ends otherwise with capture: {'; '.join(step.difference[:6])}")
             )
-        elif step.captured and step.captured.outcome.failed:
-            found.append(Finding("fails", step.place, f"{shown} fails, without capture, too: {_error(step.captured)}"))
+        elif step.captured and step.captured.outcome.error:
+            found.append(
+                Finding("fails", step.place, f"{shown} fails, without capture, too: {step.captured.outcome.error}")
+            )
         for followed in step.followed:
             for table, state in followed.tables.items():
                 found.append(Finding("left out", step.place, f"{shown}: on {followed.slave}, {table} becomes {state}"))
@@ -191,10 +193,6 @@ def of_tables(tables: Iterable[Table], others: Iterable[Finding]) -> list[Findin
     ]
 
 
-def _error(side: Side) -> str:
-    return side.outcome.error or f"psql has ended: {side.outcome.output.strip()[-200:]}"
-
-
 def lines(report: Report) -> list[str]:
     """The report for a terminal."""
     width = max([len(step.place) for step in report.steps] + [9])
@@ -208,7 +206,7 @@ def lines(report: Report) -> list[str]:
             mark
             for mark, applies in (
                 ("≠", bool(step.difference)),
-                ("fails", bool(step.captured and step.captured.outcome.failed)),
+                ("fails", bool(step.captured and step.captured.outcome.error)),
                 ("slower", step.slower),
                 (", ".join(lost), bool(lost)),
             )

@@ -1,18 +1,21 @@
 """Divides a script into the statements and commands that psql would run, one after the other. No I/O."""
 
+import codecs
 import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from sluice.errors import Terminal
+
 _PARTS = re.compile(
     r"""
       (?P<space>\s+)
-    | (?P<comment>--[^\n]*)
+    | (?P<comment>--[^\r\n]*)
     | (?P<block>/\*)
-    | (?P<escaped>[eE]'(?:[^'\\]|''|\\.)*(?:'|\Z))
-    | (?P<text>'(?:[^']|'')*(?:'|\Z))
-    | (?P<name>"(?:[^"]|"")*(?:"|\Z))
+    | (?P<escaped>[eE]'(?:[^'\\]++|''|\\.)*(?:'|\Z))
+    | (?P<text>'[^']*(?:'|\Z))
+    | (?P<name>"[^"]*(?:"|\Z))
     | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
     | (?P<word>[^\W\d][\w$]*)
     | (?P<joined>\\[;:])
@@ -23,7 +26,11 @@ _PARTS = re.compile(
 )
 _SENDS = re.compile(r"\\(g|gx|gset|gexec|gdesc|crosstabview|watch|bind_named|sendpipeline)\b")
 """Commands that send what stands before them, as a semicolon does."""
-_FROM_CLIENT = re.compile(r"\A\s*copy\b.*\bfrom\s+(stdin|pstdin)\b", re.IGNORECASE | re.DOTALL)
+_FROM_SCRIPT = re.compile(r"\A\s*\\?copy\b.*\bfrom\s+stdin\b", re.IGNORECASE | re.DOTALL)
+"""Reads the lines that follow it."""
+_END_OF_DATA = re.compile(r"^\\\.\r?$", re.MULTILINE)
+_RESTRICTS = re.compile(r"\\(un)?restrict\b")
+"""What `pg_dump` writes around a dump, so that it runs no other command of psql: our own are commands, too."""
 _INCLUDE = re.compile(r"^\\(?:ir|include_relative)\s+(?:'([^']*)'|(\S+))", re.MULTILINE)
 
 
@@ -50,7 +57,7 @@ class Statement:
         """Its beginning in one line, without comments, for people."""
         if self.kind is Kind.FILE:
             return Path(self.text).name
-        line = " ".join(re.sub(r"--[^\n]*|/\*.*?\*/", " ", self.text, flags=re.DOTALL).split()).rstrip("; ")
+        line = " ".join(_bare(self.text).encode(errors="surrogateescape").decode(errors="replace").split()).rstrip("; ")
         return line if len(line) <= 200 else line[:199] + "…"
 
 
@@ -60,7 +67,20 @@ def read(file: Path) -> list[Statement]:
     def beside(found: re.Match[str]) -> str:
         return f"\\i '{file.resolve().parent / (found[1] or found[2])}'"
 
-    return split(_INCLUDE.sub(beside, file.read_text(encoding="utf-8-sig")))
+    return split(_INCLUDE.sub(beside, text_of(file)))
+
+
+def text_of(file: Path) -> str:
+    """A script's text as psql reads it. What is no UTF-8 stays what it is, by `surrogateescape`. Raises
+    `script-in-utf-16`.
+    """
+    content = file.read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Terminal(
+            f"{file} is written in UTF-16, as PowerShell's > does, which psql does not read. Save it in UTF-8.",
+            code="script-in-utf-16",
+        )
+    return content.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
 
 
 def split(text: str) -> list[Statement]:
@@ -70,21 +90,27 @@ def split(text: str) -> list[Statement]:
     named depends on the places.
     """
     found: list[Statement] = []
-    at = start = 0
+    at = start = first = counted = 0
+    line = 1
     words: list[str] = []
     parentheses = atomic = conditions = 0
     begun = command = False
 
+    def after_data(here: int) -> int:
+        """Where the data of a COPY that ends here end: after their last line, else with the file."""
+        nonlocal text
+        if not _FROM_SCRIPT.match(_bare(text[start:here])):
+            return here
+        if not (mark := _END_OF_DATA.search(text, here)):
+            text += "\n\\."
+        return mark.end() if mark else len(text)
+
     def end(here: int) -> None:
-        nonlocal start, parentheses, atomic, begun, command
+        nonlocal start, parentheses, atomic, begun, command, line, counted
         if begun:
-            part = text[start:here]
-            lead = len(part) - len(part.lstrip())
-            found.append(
-                Statement(
-                    part.strip("\n").rstrip(), text.count("\n", 0, start + lead) + 1, Kind.PSQL if command else Kind.SQL
-                )
-            )
+            line, counted = line + text.count("\n", counted, first), first
+            kind = Kind.PSQL if command else Kind.SQL
+            found.append(Statement(text[start:here].strip("\n").rstrip(), line, kind))
         start, begun, command, parentheses, atomic = here, False, False, 0, 0
         words.clear()
 
@@ -98,15 +124,20 @@ def split(text: str) -> list[Statement]:
             at = _end_of_comment(text, at)
             continue
         if kind == "command":
+            if not begun and _RESTRICTS.match(part[0]):
+                start = at
+                continue
             if not begun:
-                begun = command = True
+                begun, command, first = True, True, part.start()
             conditions += bool(re.match(r"\\if\b", part[0])) - bool(re.match(r"\\endif\b", part[0]))
             if (command or _SENDS.match(part[0])) and conditions <= 0:
+                at = after_data(at)
                 end(at)
             continue
         if command and conditions <= 0:  # cannot be: a command ends with its line
             end(part.start())
-        begun = True
+        if not begun:
+            begun, first = True, part.start()
         if kind == "dollar":
             closing = text.find(part[0], at)
             at = len(text) if closing < 0 else closing + len(part[0])
@@ -122,8 +153,7 @@ def split(text: str) -> list[Statement]:
             if conditions > 0:
                 words.clear()
                 continue
-            if _FROM_CLIENT.match(_bare(text[start:at])):
-                at = _end_of_data(text, at)
+            at = after_data(at)
             end(at)
     if begun:
         end(len(text))
@@ -134,7 +164,8 @@ def split(text: str) -> list[Statement]:
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    """Without comments."""
+    return re.sub(r"--[^\r\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
 
 
 def _end_of_comment(text: str, at: int) -> int:
@@ -145,9 +176,3 @@ def _end_of_comment(text: str, at: int) -> int:
         if depth == 0:
             return mark.end()
     return len(text)
-
-
-def _end_of_data(text: str, at: int) -> int:
-    r"""Where the data of a COPY end: after the line `\.`, if there is one."""
-    mark = re.compile(r"^\\\.[ \t]*$", re.MULTILINE).search(text, at)
-    return mark.end() if mark else at

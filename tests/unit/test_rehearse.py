@@ -14,6 +14,7 @@ from devstack.rehearse.psql import Outcome
 from devstack.rehearse.report import Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, read, split
 from devstack.rehearse.servers import FOLDER, LOCK, remove_left
+from sluice.errors import Terminal
 
 OWN = ("rehearsal_", "sluice")
 
@@ -26,6 +27,11 @@ OWN = ("rehearsal_", "sluice")
         ("CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2);", None),
         ("CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END;", None),
         ("COPY t (a) FROM stdin;\n1;\n'\n\\.\nSELECT 1;", ["COPY t (a) FROM stdin;\n1;\n'\n\\.", "SELECT 1;"]),
+        ("\\copy t from stdin\n1;'\n\\.\nSELECT 1;", ["\\copy t from stdin\n1;'\n\\.", "SELECT 1;"]),
+        ("COPY t FROM stdin;\r\n1;\r\n\\.\r\nSELECT 1;", ["COPY t FROM stdin;\r\n1;\r\n\\.", "SELECT 1;"]),
+        ("COPY t FROM stdin;\n1\n2", ["COPY t FROM stdin;\n1\n2\n\\."]),
+        ("\\restrict abc\n\nSELECT 1;\n\\unrestrict abc\n", ["SELECT 1;"]),
+        ("SELECT E'a''b\\';' || 'c''d;', \"e\"\";\";", None),
         ("\\set x 1\nSELECT :x \\gset\nSELECT 2;", ["\\set x 1", "SELECT :x \\gset", "SELECT 2;"]),
         ("\\if true\nSELECT 1;\n\\endif\nSELECT 3;", ["\\if true\nSELECT 1;\n\\endif", "SELECT 3;"]),
         ("SELECT 1 \\; SELECT 2;", None),
@@ -40,6 +46,17 @@ def test_statements_end_where_psql_ends_them(script: str, statements: list[str] 
 def test_a_statement_that_the_end_of_the_file_leaves_open_is_sent() -> None:
     (statement,) = split("\nSELECT 1 -- one")
     assert (statement.text, statement.line, statement.short) == ("SELECT 1 -- one\n;", 2, "SELECT 1")
+
+
+def test_a_script_is_read_as_it_is_and_one_in_utf_16_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "m.sql"
+    file.write_bytes(b"\xef\xbb\xbf-- caf\xe9\r\nSELECT 'caf\xe9'; SELECT 2;")
+    first, second = read(file)
+    assert first.text.encode(errors="surrogateescape") == b"-- caf\xe9\r\nSELECT 'caf\xe9';"
+    assert (first.line, first.short, second.line) == (2, "SELECT 'caf\ufffd'", 2)
+    file.write_text("SELECT 1;", encoding="utf-16")
+    with pytest.raises(Terminal, match="Save it in UTF-8"):
+        read(file)
 
 
 def test_files_beside_a_script_are_found_from_anywhere(tmp_path: Path) -> None:
@@ -61,7 +78,7 @@ def test_times_uuids_and_our_triggers_make_no_difference_and_our_warnings_do() -
 
 
 def test_findings_name_the_statement_that_causes_them() -> None:
-    fine, failed = Outcome("", "00000", 1, 0.01), Outcome("ERROR:  no\n", "23505", 0, 0.01)
+    fine, failed = Outcome("", "00000", 1, 0.01), Outcome("ERROR:  no\n", "23505", 0, 0.01, error="ERROR:  no")
     steps = [
         Step("a.sql", 1, "SELECT 1", Side(0, fine), Side(0, fine)),
         Step("a.sql", 2, "DELETE", Side(0, failed), Side(0, failed)),
@@ -100,9 +117,10 @@ def test_roles_that_a_dump_names_and_does_not_make_are_found() -> None:
     dump = (
         'ALTER TABLE t OWNER TO shop;\nGRANT SELECT ON t TO "Read Only";\nGRANT ALL ON t TO PUBLIC;\n'
         "CREATE ROLE made; ALTER TABLE u OWNER TO made;\n"
-        "ALTER DEFAULT PRIVILEGES FOR ROLE boss GRANT ALL ON TABLES TO x;"
+        'ALTER DEFAULT PRIVILEGES FOR ROLE boss GRANT ALL ON TABLES TO x;\nREVOKE ALL ON t FROM y, "Z";\n'
+        "CREATE POLICY p ON t FOR SELECT TO w USING (a IN (SELECT b FROM u));\nSET ROLE NONE;"
     )
-    assert roles_of(dump) == ["Read Only", "boss", "shop", "x"]
+    assert roles_of(dump) == ["Read Only", "Z", "boss", "shop", "w", "x", "y"]
 
 
 def test_folders_of_killed_rehearsals_are_removed_and_those_of_running_ones_are_not(tmp_path: Path) -> None:

@@ -17,10 +17,9 @@ from devstack import cli
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
-from devstack.rehearse.course import Course, Place
+from devstack.rehearse.course import Course, Place, scripts_of
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Report
-from devstack.rehearse.script import split
 from devstack.rehearse.servers import FOLDER
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
@@ -42,7 +41,8 @@ def rehearse(
 ) -> Rehearse:
     """Rehearses a script after `SCHEMA` on databases of the tests' server."""
 
-    def run(script: str, schema: str = SCHEMA, notified: bool = True) -> Report:
+    def run(script: str | bytes, schema: str = SCHEMA, notified: bool = True, wait: float = 60.0) -> Report:
+        (file := tmp_path / "m.sql").write_bytes(script if isinstance(script, bytes) else script.encode())
         replication = configured(
             tmp_path, master={"conn_id": "m", "schema": "sluice"}, slaves={"dr1": {"conn_id": "s", "schema": "sluice"}},
             tables={"public.*": {}}, apply={"checkpoint_interval": 0.1},
@@ -55,8 +55,8 @@ def rehearse(
             replica = Replica(Pair.of(replication, "dr1", {"m": master, "s": slave}), redis_server.url, notified)
             replica.begin(stack)
             one, other = (Place(postgres, info.database, "postgres") for info in (plain, master))
-            course = Course(one, other, [replica], ("demo_", "sluice"), 60.0)
-            return course.run("script", [("m.sql", split(script))], lambda line: None)
+            course = Course(one, other, [replica], ("demo_", "sluice"), wait)
+            return course.run("script", scripts_of([file]), lambda line: None)
 
     return run
 
@@ -85,6 +85,55 @@ def test_what_fails_and_what_the_slave_leaves_out_is_found_with_its_statement(re
     assert ("fails", "m.sql:1") in kinds
     left = [finding for finding in report.findings if finding.kind in ("left out", "reload")]
     assert all("made" in finding.text or "made" in finding.remedy for finding in left)
+
+
+def test_what_fails_within_a_file_a_loop_or_psql_itself_is_found(rehearse: Rehearse, tmp_path: Path) -> None:
+    (tmp_path / "part.sql").write_text("INSERT INTO orders VALUES (1, 1, 1);\nSELECT 1;\n")
+    report = rehearse(
+        "\\ir part.sql\n\\nonsense\n\\if true\nSELECT 1/0;\n\\endif\n"
+        "SELECT format('DROP TABLE %I', name) FROM (VALUES ('missing'), ('orders')) t (name) \\gexec\n"
+        "\\copy orders from 'missing.csv'\n\\! echo 'ERROR: of nobody'; cat\nSELECT 2;"
+    )
+    assert [(one.kind, one.place) for one in report.findings] == [("fails", f"m.sql:{n}") for n in (1, 2, 3, 6, 7)]
+    assert "part.sql:1: ERROR:  duplicate key" in report.findings[0].text
+
+
+def test_scripts_of_other_programs_are_read_as_psql_reads_them(rehearse: Rehearse) -> None:
+    report = rehearse(
+        b"\xef\xbb\xbf\\restrict abc\r\n-- of pg_dump\r\nCOPY customers (id, name) FROM stdin;\r\n"
+        b'201\tit\'s;\r\n\\.\r\n\\copy customers from stdin with (format csv)\r\n202,"a;\r\nb"\r\n\\.\r\n'
+        b"\\unrestrict abc\r\nSET client_encoding = 'LATIN1';\r\n"
+        b"UPDATE customers SET name = 'caf\xe9' WHERE id = 201;\r\n"
+        b"COPY customers (id, name) FROM stdin;\r\n203\tunto the end"
+    )
+    assert report.findings == []
+    assert [step.line for step in report.steps] == [3, 6, 11, 12, 13]
+    assert [(table.rows, table.outcome) for table in report.tables] == [(103, "identical"), (300, "identical")]
+
+
+def test_a_statement_that_waits_for_a_lock_that_nobody_gives_back_is_ended_and_found(rehearse: Rehearse) -> None:
+    report = rehearse(
+        "BEGIN;\nLOCK TABLE orders;\nPREPARE TRANSACTION 'forgotten';\nALTER TABLE orders ADD a int;\n"
+        "ROLLBACK PREPARED 'forgotten';",
+        wait=2.0,
+    )
+    assert [(one.kind, one.place) for one in report.findings] == [("fails", "m.sql:4")]
+    assert "waiting 2 s for a lock held by prepared transaction forgotten" in report.findings[0].text
+
+
+@pytest.mark.parametrize("notified", [True, False])
+def test_a_script_that_ends_all_sessions_is_followed_and_one_that_drops_the_capture_is_told(
+    rehearse: Rehearse, notified: bool
+) -> None:
+    ends = (
+        "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid();\n"
+    )
+    report = rehearse(f"{ends}CREATE TABLE made (id int PRIMARY KEY);\nINSERT INTO made VALUES (1);", notified=notified)
+    assert [one.kind for one in report.findings] == ([] if notified else ["not replicated"])
+    assert {table.outcome for table in report.tables} == {"identical"}
+    report = rehearse(f"SELECT 1;\nDROP SCHEMA sluice CASCADE;\n{ends}SELECT 2;", notified=notified)
+    assert ("stopped", "m.sql:2") in {(one.kind, one.place) for one in report.findings}
 
 
 @pytest.mark.long
