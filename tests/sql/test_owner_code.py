@@ -247,7 +247,9 @@ def _reader(intruder: Intruder, *, trusts_owners: bool) -> Iterator[PostgresSess
      r"public\.mapalgebra\(integer,text\)"),
     ("ALTER DOMAIN app.number ADD CHECK (app.boom())", r"app\.boom\(\)"),
     ("ALTER DOMAIN app.base ADD CHECK (app.boom())", r"app\.boom\(\)"),
-], ids=["index", "check", "text", "domain", "domain below"])  # fmt: skip
+    ("ALTER DOMAIN app.base ADD CHECK (ts_rewrite('a', $$ SELECT 'a'::tsquery, 'b'::tsquery FROM app.say('query') $$) "
+     "IS NOT NULL)", r"ts_rewrite\(tsquery,text\)"),
+], ids=["index", "check", "text", "domain", "domain below", "query of a domain"])  # fmt: skip
 def test_rows_are_read_no_more_once_an_expression_calls_a_function_of_the_owner(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer, call: str, function: str
 ) -> None:

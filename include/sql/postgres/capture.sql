@@ -237,7 +237,7 @@ BEGIN
                     quote_ident(p_schema), quote_ident(p_table), quote_ident(trigger_names[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
-            PERFORM ${schema}.${prefix}expect_safe_key(now.relid);
+            PERFORM ${schema}.${prefix}expect_safe_key(p_schema, p_table, now.relid);
             IF ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) LIKE '%is disabled' THEN
                 -- Before it is enabled again, after which nothing tells of it.
                 PERFORM ${schema}.${prefix}tell_unseen();

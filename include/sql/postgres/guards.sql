@@ -163,6 +163,36 @@ AS $sluice$
              OR EXISTS (SELECT FROM unnest(p.proargnames) AS a (name) WHERE a.name ~* '(expr|sql|query|statement|command|callback)')))
 $sluice$;
 
+-- Whether this transaction, because its snapshot is older, does not see all partitions and indexes that a table has now: to
+-- PostgreSQL they are there when it plans a query. Functions of PostgreSQL tell what there is now, of indexes their size: each
+-- has a page, and those that are known may grow meanwhile.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_outdated(p_relid oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    tree oid[] := ARRAY(SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t ORDER BY 1);
+    sizes bigint[];
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        RETURN false;
+    ELSIF tree <> '{}' AND tree IS DISTINCT FROM ARRAY(SELECT t.relid::oid FROM pg_partition_tree(p_relid) t ORDER BY 1) THEN
+        RETURN true;
+    END IF;
+    FOR n IN 1 .. 20 LOOP
+        sizes := '{}';
+        FOR place IN 1 .. 3 LOOP
+            sizes := sizes || CASE place
+                WHEN 2 THEN (SELECT sum(pg_indexes_size(r.oid)) FROM (SELECT p_relid UNION SELECT unnest(tree)) AS r (oid))
+                ELSE (SELECT coalesce(sum(pg_relation_size(i.indexrelid, f.fork)), 0)
+                      FROM pg_index i CROSS JOIN (VALUES ('main'), ('fsm'), ('vm'), ('init')) f (fork)
+                      WHERE i.indrelid = ANY (p_relid || tree)) END::bigint;
+        END LOOP;
+        EXIT WHEN sizes[1] = sizes[3];
+    END LOOP;
+    RETURN sizes[1] IS DISTINCT FROM sizes[2];
+END
+$sluice$;
+
 -- Why this account must not read the rows of a table, or of one partition of it; NULL if it may. PostgreSQL computes
 -- constant parts of the expressions of indexes, statistics, constraints and partition keys whenever it plans a query,
 -- with the rights of the reader.
@@ -185,6 +215,7 @@ BEGIN
               JOIN pg_operator o ON o.oid = d.refobjid WHERE d.refclassid = 'pg_operator'::regclass
     )
     SELECT coalesce(
+        CASE WHEN ${schema}.${prefix}is_outdated(p_relid) THEN 'a transaction sees an older definition of it than there is' END,
         (SELECT format('row level security hides rows of it from %I', current_user) FROM relations r
          WHERE r.relid = p_relid AND row_security_active(r.relid)),
         (SELECT format('an index, constraint, statistic or partition key of it calls %s of %I, which must not run with the rights of %I',

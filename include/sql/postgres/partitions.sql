@@ -47,16 +47,29 @@ AS $sluice$
     ORDER BY t.relid, p.oid LIMIT 1
 $sluice$;
 
--- Raises an error for such a table.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}expect_safe_key(p_relid oid) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+-- Raises an error for such a table, before a trigger is made on it. Until the transaction ends, its name means this table: a
+-- wait for the lock of the trigger must not end at another one that took the name, nor at a partition that was attached.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}expect_safe_key(oid);
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}expect_safe_key(p_schema text, p_table text, p_relid oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
-    reason text := ${schema}.${prefix}unsafe_key(p_relid);
+    name text := format('%I.%I', p_schema, p_table);
+    reason text;
 BEGIN
+    IF has_table_privilege(p_relid, 'SELECT') AND to_regclass(name) IS NOT NULL THEN
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', name);
+    END IF;
+    IF to_regclass(name)::oid IS DISTINCT FROM p_relid OR EXISTS (
+        SELECT FROM pg_locks l JOIN ${schema}.${prefix}partition_tree(p_relid) t ON t.relid = l.relation AND t.kind = 'p'
+        WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'ShareUpdateExclusiveLock' AND l.pid <> pg_backend_pid()
+          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) THEN
+        RAISE lock_not_available USING MESSAGE = format('%s is being renamed, or gets a partition', name);
+    END IF;
+    reason := ${schema}.${prefix}unsafe_key(p_relid);
     IF reason IS NOT NULL THEN
         RAISE insufficient_privilege USING MESSAGE = format('%s: %s, which must not run with the rights of %I',
-            p_relid::regclass, reason, current_user), HINT = 'Partition it by its columns, or by functions of a superuser.';
+            name, reason, current_user), HINT = 'Partition it by its columns, or by functions of a superuser.';
     END IF;
 END
 $sluice$;
@@ -406,7 +419,7 @@ BEGIN
     END IF;
     PERFORM ${schema}.${prefix}keep_partitions(p_relid);
     IF NOT p_in_ddl AND ${schema}.${prefix}partitions_changed(p_relid) THEN
-        PERFORM ${schema}.${prefix}expect_safe_key(p_relid);
+        PERFORM ${schema}.${prefix}expect_safe_key(p_schema, p_table, p_relid);
     END IF;
     IF NOT ${schema}.${prefix}partitions_changed(p_relid) THEN
         PERFORM ${schema}.${prefix}note_partitions(p_relid);  -- A column may have another name.

@@ -58,7 +58,7 @@ BEGIN
         'drop_trigger', 'empty_leaf', 'end_note', 'enum_types', 'expect_safe_key', 'filenode', 'fitting', 'fitting_code',
         'follow_partitions', 'foreign_triggers', 'free_stem', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
-        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_rekeyed', 'is_rewritten', 'is_single', 'is_trusted', 'is_valid', 'join_table',
+        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_outdated', 'is_rekeyed', 'is_rewritten', 'is_single', 'is_trusted', 'is_valid', 'join_table',
         'keep_partitions', 'kept_code', 'key_base', 'key_code', 'key_index', 'keys_code', 'last_key', 'late_call_code', 'late_code',
         'late_signature', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key',
         'next_rows', 'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',

@@ -91,13 +91,13 @@ def example(
     ]
     if not checks:
         return None
-    owner_code.expect_none(connection, table.table)
     either = " OR ".join(condition for _, _, condition in checks)
     which = ", ".join(f"coalesce({condition}, false)" for _, _, condition in checks)
     keys = "".join(f", {value_text(column.type, f't.{quoted(column.name)}')}" for column in table.key)
-    row = connection.execute(
-        f"SELECT {which}{keys} FROM {catalog.only(table)} t WHERE {either} LIMIT 1".encode()
-    ).fetchone()
+    with owner_code.reading(connection, table):
+        row = connection.execute(
+            f"SELECT {which}{keys} FROM {catalog.only(table)} t WHERE {either} LIMIT 1".encode()
+        ).fetchone()
     if row is None:
         return None
     first = next(place for place, holds in enumerate(row) if holds)

@@ -70,12 +70,12 @@ class KeyOrder:
 
         Walks that many entries of the key's index. Raises psycopg's errors, `OwnerCode`.
         """
-        owner_code.expect_none(connection, self.shape.table)
         texts = ", ".join(value_text(column.type, f"t.{quoted(column.name)}") for column in self.shape.key)
-        result = connection.execute(
-            f"SELECT {texts} FROM (SELECT {self.by} FROM {self.source} WHERE {self.within(lo, hi)} "
-            f"ORDER BY {self.by} OFFSET {rows} LIMIT 1) AS t".encode()
-        ).fetchone()
+        with owner_code.reading(connection, self.shape):
+            result = connection.execute(
+                f"SELECT {texts} FROM (SELECT {self.by} FROM {self.source} WHERE {self.within(lo, hi)} "
+                f"ORDER BY {self.by} OFFSET {rows} LIMIT 1) AS t".encode()
+            ).fetchone()
         return None if result is None else tuple(result)
 
     def _condition(self, condition: RowCondition) -> str:

@@ -59,8 +59,7 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
     """Checks a condition. Raises `SelectionInvalid` where this database refuses it, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
-    owner_code.expect_none(connection, table)
-    with _evaluating(where, table, place), connection.transaction():
+    with _evaluating(where, table, place), owner_code.reading(connection, order.shape):
         connection.execute("SET TRANSACTION READ ONLY")
         try:
             # PREPARE checks names and types and executes nothing, so no error shows a value. The protocol of prepared
@@ -151,7 +150,7 @@ def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
 
 
 def _rows(connection: Session, statement: str, order: KeyOrder, where: str) -> Iterator[Sequence[Any]]:
-    with _evaluating(where, order.shape.table, "the database"), connection.transaction():
+    with _evaluating(where, order.shape.table, "the database"), owner_code.reading(connection, order.shape):
         connection.execute("SET TRANSACTION READ ONLY")
         with native(connection).cursor(name="sluice_parts") as cursor:
             cursor.itersize = FETCHED_ROWS

@@ -60,15 +60,15 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
         lock_table(connection, table, None)
     except TableGone as gone:
         raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
-    # Read by SQL, the catalogue shows its state in the snapshot.
+    # Read by SQL, the catalogue shows its state in the snapshot. Nothing is read of a view that has the name by now.
     shape = catalog.shape(connection, table.table)
+    if shape is None or not whole(connection, table.table):
+        raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
     # Never prepared: a cached plan fails where the columns have changed.
     now = (
         native(connection).execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description
         or []
     )
-    if shape is None or not whole(connection, table.table):
-        raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
     if [column.name for column in shape.columns] != [column.name for column in now][: len(shape.columns)]:
         raise SnapshotGone(f"columns of {table.table} were dropped or renamed since")
     seen = Snapshot(marker, shape, connection)
@@ -96,11 +96,10 @@ def lock_table(connection: Session, table: TableShape, seconds: float | None) ->
 
 
 def lock(connection: Session, table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
-    """Locks the table as weakly as by a SELECT, before it is read. Raises psycopg's `LockNotAvailable`,
-    `UndefinedTable`; `OwnerCode`."""
+    """As `owner_code.lock`, waiting no longer than `timeout`. Raises psycopg's `LockNotAvailable`, `UndefinedTable`;
+    `OwnerCode`."""
     connection.execute(f"SET LOCAL lock_timeout = '{timeout}'")
-    connection.execute(f"LOCK TABLE {catalog.only(table)} IN ACCESS SHARE MODE".encode())
-    owner_code.expect_none(connection, table.table)
+    owner_code.lock(connection, table)
 
 
 def whole(connection: Session, table: TableName) -> bool:
