@@ -16,8 +16,15 @@ from sluice.model.mask import HIDDEN, without_values
 OWN = frozenset({"sluice", "spark_jobs"})
 """The first parts of the names of the library's loggers."""
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SILENT = ("pyarrow", "adbc_driver_manager", "duckdb")
 """Packages whose errors quote values without quotation marks."""
+
+
+def plain(text: str) -> str:
+    """The text without control characters, but for ends of lines and tabs: the name of a table may have any, and would
+    command the terminal of whoever reads it."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def shown(error: BaseException) -> str:
@@ -58,10 +65,11 @@ def hide_values() -> None:
         if str(record.name).partition(".")[0] in OWN:
             if isinstance(record.args, tuple):
                 record.args = tuple(shown(each) if isinstance(each, BaseException) else each for each in record.args)
-            record.msg, record.args = without_values(record.getMessage()), ()
+            text, record.args = without_values(record.getMessage()), ()
             if record.exc_info:
-                record.msg += f"\n{shown_traceback(*record.exc_info)}"
+                text += f"\n{shown_traceback(*record.exc_info)}"
                 record.exc_info = None
+            record.msg = plain(text)
         return record
 
     factory.hides_values = True  # type: ignore[attr-defined]

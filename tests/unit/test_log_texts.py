@@ -88,6 +88,23 @@ def test_no_line_and_no_traceback_shows_a_value(
     assert "dr1: " in text and "test_log_texts.py" in text, "the place stays"
 
 
+def test_no_line_commands_the_terminal_of_its_reader(written: io.StringIO) -> None:
+    written.seek(0)
+    written.truncate()
+    table = TableName("public", "t\x1b]0;owned\x07\x9b2J\r")
+    try:
+        raise ValueFault(table)
+    except ValueFault:
+        logging.getLogger("sluice.test").exception("%s is\tgone", table)
+    text = written.getvalue()
+    assert "\tgone\n" in text and "ValueFault" in text
+    assert not {letter for letter in text if not letter.isprintable()} - {"\n", "\t"}
+
+
+class ValueFault(Exception):
+    pass
+
+
 @settings(max_examples=50)
 @given(VALUES, st.sampled_from(MADE))
 def test_nor_does_what_spark_writes_of_a_failed_task(value: str, make: Callable[[str], Exception]) -> None:

@@ -3,9 +3,13 @@
 import argparse
 import ast
 import json
+import re
+import socketserver
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from http.server import BaseHTTPRequestHandler
 from importlib import import_module
 from typing import Any
 
@@ -21,11 +25,13 @@ from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import command as of_package
 from sluice.cli import operate, status, watched
 from sluice.cli.airflow import MADE_HERE
+from sluice.cli.airflow_api import AirflowApi
 from sluice.cli.arguments import tables_of
+from sluice.cli.console import Console
 from sluice.cli.operate import RunFailed, run_act, run_verify
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
-from sluice.errors import RESTART_APPLY
+from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
@@ -441,3 +447,41 @@ def test_every_subcommand_finds_the_function_that_it_runs(parser: Callable[[], a
     named = {name: run.args for name, run in runs.items() if isinstance(run, partial)}
     assert len(named) >= len(runs) - 1, "setup alone runs nothing"
     assert {name: args for name, args in named.items() if not hasattr(import_module(args[0]), args[1])} == {}
+
+
+HOSTILE = "orders\x1b]0;owned\x07\x9b2J\r\x00"
+"""A name that its owner gave to a table: the first part gives the window of a terminal a title."""
+
+
+def test_no_name_of_a_table_commands_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither by an answer of Airflow nor by an error nor by what a command says."""
+    text = json.dumps({"tables": [f"public.{HOSTILE}\n"], HOSTILE: {"reason": HOSTILE, "rows": 3}}).encode()
+    with socketserver.TCPServer(("127.0.0.1", 0), _answering(text)) as server:
+        threading.Thread(target=server.handle_request).start()
+        answer = AirflowApi(f"http://127.0.0.1:{server.server_address[1]}", token="t").page("overview.json")
+    assert CONTROLS.findall(repr([answer["tables"], *answer, *answer.values()]).encode().decode("unicode_escape")) == []
+    assert "orders\ufffd]0;owned" in answer["tables"][0] and answer["tables"][0].endswith("\n")
+
+    def refused(_: argparse.Namespace) -> int:
+        raise Terminal(f"public.{HOSTILE} is not there.")
+
+    assert of_package.guarded(argparse.Namespace(run=refused)) == 1
+    Console(interactive=False).say(f"loading {HOSTILE}")
+    said = capsys.readouterr()
+    assert CONTROLS.findall(said.out + said.err) == [] and "owned" in said.out and "owned" in said.err
+
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _answering(text: bytes) -> type[BaseHTTPRequestHandler]:
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Answering

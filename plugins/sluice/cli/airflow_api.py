@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sluice.errors import Terminal, Transient
+from sluice.log_texts import plain
 from sluice.operate.api import detail_of
 
 ANSWER_SECONDS = 30.0
@@ -157,14 +158,23 @@ class AirflowApi:
         try:
             with _opener.open(request, timeout=timeout or ANSWER_SECONDS) as response:
                 text = response.read()
-                return json.loads(text) if text else None
+                return _plain(json.loads(text)) if text else None
         except urllib.error.HTTPError as error:
-            answer = error.read().decode(errors="replace")
+            answer = plain(error.read().decode(errors="replace"))
             if error.code >= 500:
                 raise ApiUnreachable(self.url, f"{error.code} {answer[:300]}") from error
             raise ApiRefused(method, self.url + path, error.code, answer) from error
         except (OSError, ValueError) as error:
             raise ApiUnreachable(self.url, getattr(error, "reason", error)) from error
+
+
+def _plain(answer: Any) -> Any:
+    """A part of an answer of the API, with texts that are fit for a terminal."""
+    if isinstance(answer, dict):
+        return {plain(name): _plain(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [_plain(value) for value in answer]
+    return plain(answer) if isinstance(answer, str) else answer
 
 
 # Without the environment's proxy, which must not be used for the loopback address.

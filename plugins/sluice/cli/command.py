@@ -14,6 +14,7 @@ from sluice import __version__
 from sluice.cli import arguments as options
 from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError, labeled
+from sluice.log_texts import plain
 from sluice.paths import INSTALLED, PROGRAM
 
 DESCRIPTION = """\
@@ -123,7 +124,7 @@ def guarded(args: argparse.Namespace, prepare: Callable[[argparse.Namespace], No
         status: int = args.run(args)
         sys.stdout.flush()
     except SluiceError as error:
-        print(f"sluice: {labeled(error)}", file=sys.stderr)
+        print(plain(f"sluice: {labeled(error)}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("sluice: interrupted", file=sys.stderr)

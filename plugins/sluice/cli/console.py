@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from sluice.errors import Terminal
+from sluice.log_texts import plain
 
 
 def unanswered(what: str, option: str) -> Terminal:
@@ -27,7 +28,7 @@ class Console:
         self.interactive = sys.stdin.isatty() if interactive is None else interactive
 
     def say(self, text: str = "") -> None:
-        print("\n".join(f"-- {line}" for line in text.splitlines()) if self.sql else text, flush=True)
+        print("\n".join(f"-- {line}" for line in plain(text).splitlines()) if self.sql else plain(text), flush=True)
 
     def ask(self, question: str, option: str, default: str = "", fault: Callable[[str], str] = lambda _: "") -> str:
         """Asks until `fault` finds no mistake in the answer. Raises `unanswered` without a terminal."""
