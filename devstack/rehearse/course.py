@@ -230,6 +230,8 @@ def difference(plain: Outcome, captured: Outcome, own: Sequence[str], *, results
 
 Script = tuple[str, list[Statement]]
 """A name and its statements."""
+ALONE = 20
+"""So many statements in a row that are alike are followed each by itself, more of them together."""
 Say = Callable[[str], None]
 
 
@@ -249,12 +251,12 @@ class Place:
 
 
 def run_scripts(
-    place: Place, scripts: Sequence[Script], wait: float, after: Callable[[Watch], None]
+    place: Place, scripts: Sequence[Script], wait: float, after: Callable[[Watch, bool], None]
 ) -> tuple[list[list[Side]], Waits]:
     """Runs each script in its own session; returns what happened to its statements, and how long writers waited.
 
-    After a script that psql ended with an error the others are not run. `after` is called after each statement.
-    `wait`: the most seconds that one waits for a lock.
+    After a script that psql ended with an error the others are not run. `after` is called after each statement, with
+    whether slaves need not follow yet. `wait`: the most seconds that one waits for a lock.
     """
     watch = Watch(place.server, place.database, ("sluice",), wait)
     watch.start()
@@ -277,14 +279,18 @@ def run_scripts(
 
 
 def _run_script(
-    place: Place, statements: Sequence[Statement], watch: Watch, after: Callable[[Watch], None]
+    place: Place, statements: Sequence[Statement], watch: Watch, after: Callable[[Watch, bool], None]
 ) -> list[Side]:
     info = place.server.info(place.database, place.user)
     sides: list[Side] = []
     psql: Psql | None = None
     with ExitStack() as stack:
-        for statement in statements:
+        repeated = 0
+        for number, statement in enumerate(statements):
             began = watch.clock()
+            others = (statements[number - 1 : number], statements[number + 1 : number + 2])
+            before, behind = (any(statement.alike(one) for one in other) for other in others)
+            repeated = repeated + 1 if before else 0
             if statement.kind in (Kind.FILE, Kind.PROGRAM):
                 outcome = run_whole(info, statement)
             else:
@@ -294,7 +300,7 @@ def _run_script(
                 outcome = replace(outcome, error=f"{outcome.error} – {watch.canceled}")
                 watch.canceled = ""
             sides.append(Side(began, outcome))
-            after(watch)
+            after(watch, behind and repeated >= ALONE and not outcome.ended)
             if outcome.ended:
                 break
         if psql is not None and place.single:
@@ -327,17 +333,17 @@ class Course:
         """Runs everything, and returns the report."""
         report = Report(title, self.captured.server.release)
         say(f"{counted(len(scripts), 'script')} on the plain server")
-        plain, report.waits["plain"] = run_scripts(self.plain, scripts, self.wait, lambda watch: None)
+        plain, report.waits["plain"] = run_scripts(self.plain, scripts, self.wait, lambda *_: None)
         say("and on the captured one")
         self._states = {replica.name: replica.states() for replica in self.replicas}
         grown = self._items()
         seen: list[tuple[int, int, list[Followed]]] = []
 
-        def after(watch: Watch) -> None:
+        def after(watch: Watch, more: bool) -> None:
             nonlocal grown
             followed: list[Followed] = []
             added = size = 0
-            if not watch.in_transaction():
+            if not more and not watch.in_transaction():
                 for replica in self.replicas:
                     replica.find_definitions()
                 now = self._items()

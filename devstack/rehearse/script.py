@@ -60,6 +60,10 @@ class Statement:
         line = " ".join(_bare(self.text).encode(errors="surrogateescape").decode(errors="replace").split()).rstrip("; ")
         return line if len(line) <= 200 else line[:199] + "…"
 
+    def alike(self, other: "Statement") -> bool:
+        """Whether both begin with the same three words, as INSERTs into one table do."""
+        return self.text.split(None, 3)[:3] == other.text.split(None, 3)[:3]
+
 
 def read(file: Path) -> list[Statement]:
     r"""The statements of a file. `\ir` finds its file beside this one."""

@@ -111,6 +111,15 @@ def test_scripts_of_other_programs_are_read_as_psql_reads_them(rehearse: Rehears
     assert [(table.rows, table.outcome) for table in report.tables] == [(103, "identical"), (300, "identical")]
 
 
+def test_many_statements_that_are_alike_are_followed_together(rehearse: Rehearse) -> None:
+    many = "".join(f"INSERT INTO customers VALUES ({number}, 'many');\n" for number in range(200, 260))
+    report = rehearse(f"{many}INSERT INTO orders VALUES (1000, 259, 1);")
+    assert report.findings == []
+    assert [(step.line, step.items) for step in report.steps if step.items > 1] == [(60, 40)]
+    assert len([step for step in report.steps if step.followed]) == 22
+    assert {table.outcome for table in report.tables} == {"identical"}
+
+
 def test_a_statement_that_waits_for_a_lock_that_nobody_gives_back_is_ended_and_found(rehearse: Rehearse) -> None:
     report = rehearse(
         "BEGIN;\nLOCK TABLE orders;\nPREPARE TRANSACTION 'forgotten';\nALTER TABLE orders ADD a int;\n"
