@@ -4,15 +4,13 @@ User-defined types and collations of the master are not created, and no numbers 
 """
 
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable
-from sluice.database.load import Completed, LoadTarget, TouchingForeignKey
+from sluice.database.load import LoadTarget
 from sluice.database.rows import RowFormat
 from sluice.database.schema import (
     CollationDefinition,
-    Constraint,
-    Index,
     SequenceDefinition,
     TableDefinition,
     TypeDefinition,
@@ -23,57 +21,27 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.definitions import Definitions
 
 
-def missing_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
-    """The privileges that an account lacks on existing tables, whose quoted names are `places`. They are found by
-    statements that change no row."""
-    lacking: dict[TableName, list[str]] = {}
-    for table, place in places.items():
-        tried = {
-            "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
-            "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",
-            "DELETE": f"DELETE FROM {place} WHERE 1 = 0",
-        }
-        for privilege, statement in tried.items():
-            try:
-                run(statement)
-            except (DatabaseRefused, UndefinedTable):
-                lacking.setdefault(table, []).append(privilege)
-            except StatementFailed:
-                continue  # the table has a column that nobody may write to, such as a virtual one
-    return {table: ", ".join(privileges) for table, privileges in lacking.items()}
-
-
-class DefinedLoadTarget(LoadTarget, ABC):
+class PlainLoadTarget(Definitions, LoadTarget, ABC):
     """Of `LoadTarget` what is the same for all slaves of another vendor than their master."""
 
-    definitions: Definitions
-
-    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[TouchingForeignKey]:
-        return self.definitions.foreign_keys(connection, tables)
-
-    def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-        return self.definitions.with_unique_values(connection, tables)
-
-    def complete_indexes(
-        self,
-        connection: Session,
-        master: Sequence[Index],
-        stopped: Callable[[], bool] = lambda: False,
-        *,
-        trusted: bool = False,
-    ) -> Completed:
-        return self.definitions.complete_indexes(connection, master, stopped, trusted=trusted)
-
-    def complete_constraints(
-        self,
-        connection: Session,
-        master: Sequence[Constraint],
-        replicated: Sequence[TableName],
-        stopped: Callable[[], bool] = lambda: False,
-        *,
-        trusted: bool = False,
-    ) -> Completed:
-        return self.definitions.complete_constraints(connection, master, replicated, stopped, trusted=trusted)
+    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+        """The privileges that this account lacks on existing tables, found by statements that change no row."""
+        lacking: dict[TableName, list[str]] = {}
+        for table in tables:
+            place = self.place(table)
+            tried = {
+                "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
+                "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",
+                "DELETE": f"DELETE FROM {place} WHERE 1 = 0",
+            }
+            for privilege, statement in tried.items():
+                try:
+                    self.run(connection, statement)
+                except (DatabaseRefused, UndefinedTable):
+                    lacking.setdefault(table, []).append(privilege)
+                except StatementFailed:
+                    continue  # the table has a column that nobody may write to, such as a virtual one
+        return {table: ", ".join(privileges) for table, privileges in lacking.items()}
 
     def refusals(self, connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
         """Empty: what the server refuses is found when the table is created."""

@@ -27,9 +27,9 @@ from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.alter import Alterer, TableChange
 from sluice.vendors.common.definitions import Definitions, same_index
-from sluice.vendors.common.load_target import DefinedLoadTarget, missing_privileges
+from sluice.vendors.common.load_target import PlainLoadTarget
 from sluice.vendors.mysql import catalog
-from sluice.vendors.mysql.catalog import DEFINITIONS, MySQLSlaveTables, MySQLTable, needed_indexes
+from sluice.vendors.mysql.catalog import DEFINITIONS, MySQLDefinitions, MySQLSlaveTables, MySQLTable, needed_indexes
 from sluice.vendors.mysql.column_types import TEXTS, TYPES, ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession, literal, native, quoted
 from sluice.vendors.mysql.errors import number_of
@@ -222,10 +222,8 @@ def column_clause(session: MySQLSession, column: Column) -> str:
     return f"{own.quoted} {column.type}{collation}{' NULL' if column.nullable and not column.key else ' NOT NULL'}"
 
 
-class MySQLLoadTarget(DefinedLoadTarget):
+class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
     """A slave that is loaded."""
-
-    definitions = DEFINITIONS
 
     def not_tables(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
         """Names of `tables` that are used for something else, or that no table can have here."""
@@ -268,10 +266,6 @@ class MySQLLoadTarget(DefinedLoadTarget):
             remedy = _REMEDIES.get(number_of(error), _RENAME if names_refused else _OTHERWISE)
             found[definition.table] = f"{what or error.reason.rstrip('.')}; {remedy}"
         return found
-
-    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """The privileges that this account lacks on existing tables."""
-        return missing_privileges(native(connection).run, {table: catalog.place(table) for table in tables})
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
         """Makes an absent table with its key; the columns have types of this server. Nothing of the master's

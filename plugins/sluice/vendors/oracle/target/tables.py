@@ -26,7 +26,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.alter import AGAIN, Alterer, DefinitionRefused, TableChange
 from sluice.vendors.common.catalog import Catalog
 from sluice.vendors.common.definitions import Definitions, Unindexable, same_index
-from sluice.vendors.common.load_target import DefinedLoadTarget, missing_privileges
+from sluice.vendors.common.load_target import PlainLoadTarget
 from sluice.vendors.oracle import catalog, column_types, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import OLD
@@ -99,20 +99,14 @@ _REFERRED = "ORA-2266"
 _NOT_ANALYZED = "ORA-20000"
 
 
-class OracleLoadTarget(DefinedLoadTarget):
+class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
     """A slave that is loaded."""
-
-    definitions = DEFINITIONS
 
     def not_tables(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
         """Names of `tables` that are used for something else, or that no table can have here."""
         faults = {table: fault for table in tables if (fault := names.fault(table))}
         used = catalog.relations(connection, [table for table in tables if table not in faults])
         return faults | {table: f"a {what.lower()}" for table, what in used.items() if what != "TABLE"}
-
-    def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """The privileges that this account lacks on existing tables."""
-        return missing_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
         """Makes an absent table with its key. DDL commits by itself. Nothing of the master's expressions is run:
