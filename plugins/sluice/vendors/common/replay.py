@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from sluice.database.apply import PLAIN_REPLAY, DisplacedRow, Replayed, ReplayOptions
 from sluice.database.conflicts import ChangeRefused, Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
+from sluice.database.digests import Texts
 from sluice.database.errors import DatabaseRefused, StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
@@ -20,6 +21,7 @@ from sluice.model.reject import Rejected
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
+Row = Mapping[str, str | None]
 
 
 @dataclass
@@ -48,13 +50,22 @@ class Replayer(ABC, Generic[T]):
         """Runs a statement; returns how many rows it changed. Raises `StatementFailed`."""
 
     @abstractmethod
-    def strict(self, change: RowChange, target: T, *, images: bool) -> list[Statement]:
-        """The statements in normal mode. `images`: the slave's row must have the old image's values. Raises
+    def insert(self, target: T, row: Row, *, counted: bool = False) -> Statement:
+        """The statement that inserts the row. Raises `ColumnMissing`."""
+
+    @abstractmethod
+    def update(self, target: T, new: Row, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
+        """The statement that gives the rows with the values `row` those of `new`; `one`: one of them. Raises
         `ColumnMissing`."""
 
     @abstractmethod
-    def idempotent(self, change: RowChange, target: T) -> list[Statement]:
-        """The statements in safe mode, after which the row is as the change says. Raises `ColumnMissing`."""
+    def rename(self, target: T, old: Row, new: Row) -> Statement:
+        """The statement that gives the row with the key `old` the key `new`, if no row has that."""
+
+    def put(self, change: RowChange, target: T) -> list[Statement]:
+        """In safe mode, the statements after which the row of an INSERT or UPDATE is as the change says, whatever it
+        was. Raises `ColumnMissing`."""
+        return self.updating(change, target)
 
     def overwriting(self, change: RowChange, target: T) -> list[Statement]:
         """The statements that give the row the change's values, and delete no other row."""
@@ -65,16 +76,19 @@ class Replayer(ABC, Generic[T]):
         """The conflict, if the server refuses a value of the change for its column's type; else None."""
 
     @abstractmethod
-    def displaced(self, change: RowChange, target: T) -> list[DisplacedRow]:
-        """Deletes and returns the rows of another key that have a unique value of the new row."""
+    def indexes(self, values: Row) -> bool:
+        """Whether a unique index has an entry for a row with these values of its columns."""
 
     @abstractmethod
-    def count(self, target: T, row: Mapping[str, str | None]) -> int:
-        """How many rows have these values, at most two. Raises `StatementFailed`."""
+    def delete(self, target: T, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
+        """The statement that deletes the rows with these values; `one`: one of them."""
 
     @abstractmethod
-    def one_row(self, target: T, key: Mapping[str, str | None], names: Sequence[str]) -> dict[str, str | None] | None:
-        """The columns `names` of the row with this key. Raises `StatementFailed`."""
+    def rows(
+        self, target: T, names: Sequence[str], equal: Row, unlike: Iterable[Row] = (), most: int | None = None
+    ) -> list[Texts]:
+        """The texts of the columns `names` of the rows, `most` of them, that have the values `equal` and not all of
+        `unlike`. Raises `StatementFailed`."""
 
     @abstractmethod
     def differing(
@@ -83,6 +97,39 @@ class Replayer(ABC, Generic[T]):
         """The columns of the row with this key whose values differ from `former`: (present, former)."""
 
     # What all vendors share
+
+    def strict(self, change: RowChange, target: T, *, images: bool) -> list[Statement]:
+        """The statements in normal mode. `images`: the slave's row must have the old image's values. Raises
+        `ColumnMissing`."""
+        if change.action is Action.INSERT:
+            return [self.insert(target, change.new, counted=True)]
+        old = change.old if images or not change.key else change.key_of(change.old)
+        old = {name: text for name, text in old.items() if not target.column(name).generated or name in change.key}
+        one = not change.key
+        if change.action is Action.DELETE:
+            return [self.delete(target, old, counted=True, one=one)]
+        return [self.update(target, change.new, old, counted=True, one=one)]
+
+    def idempotent(self, change: RowChange, target: T) -> list[Statement]:
+        """The statements in safe mode, after which the row is as the change says. Raises `ColumnMissing`."""
+        if not change.key:
+            statements = [self.delete(target, change.old, one=True)] if change.old else []
+            return [*statements, self.insert(target, change.new)] if change.new else statements
+        if change.action is Action.DELETE:
+            return [self.delete(target, change.key_of(change.old))]
+        return self.put(change, target)
+
+    def updating(self, change: RowChange, target: T) -> list[Statement]:
+        """An UPDATE, or an INSERT if there is no row: what lives only in the slave's row stays."""
+        new_key, statements = change.key_of(change.new), []
+        old_key = change.key_of(change.old) if change.old else new_key
+        if old_key != new_key:
+            # A row that gets the new key keeps its own columns. If the key is taken, the old key's row is deleted.
+            gone = None if change.partial else self.delete(target, old_key)
+            statements.append(replace(self.rename(target, old_key, new_key), otherwise=gone))
+        # Columns that a partial change omits keep their values; a missing row cannot be inserted.
+        update = self.update(target, change.new, new_key, counted=change.partial)
+        return [*statements, update if change.partial else replace(update, otherwise=self.insert(target, change.new))]
 
     def replay(
         self,
@@ -113,9 +160,24 @@ class Replayer(ABC, Generic[T]):
     def rows_under(self, target: T, row: Mapping[str, str | None]) -> int:
         """How many rows have these values, at most two; none where the values do not fit the columns."""
         try:
-            return self.count(target, row)
+            return len(self.rows(target, (), row, most=2))
         except StatementFailed:
             return 0
+
+    def displaced(self, change: RowChange, target: T) -> list[DisplacedRow]:
+        """Deletes and returns the rows of another key that have a unique value of the new row."""
+        if not change.new:
+            return []
+        own_keys = [change.key_of(row) for row in (change.new, change.old) if row]
+        displaced: dict[Texts, DisplacedRow] = {}
+        for index in target.uniques_beside(change.key):
+            values = {name: change.new.get(name) for name in index.columns}
+            if self.indexes(values):
+                for key in self.rows(target, change.key, values, own_keys):
+                    displaced[key] = DisplacedRow(change, key)
+        for each in displaced.values():
+            self.run(self.delete(target, each.row))
+        return list(displaced.values())
 
     def drift(self, change: RowChange, target: T, images: bool) -> Drift:
         """The conflict of a change that did not find its row."""
@@ -181,11 +243,11 @@ class Replayer(ABC, Generic[T]):
             if not row:
                 continue
             try:
-                on_slave = self.one_row(target, change.key_of(row), names)
+                on_slave = self.rows(target, names, change.key_of(row), most=1)
             except StatementFailed:
                 continue
-            if on_slave is not None:
-                return on_slave
+            if on_slave:
+                return dict(zip(names, on_slave[0], strict=True))
         return None
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.counted import counted
-from sluice.database.apply import Acting, ApplyTarget, DisplacedRow, Staged, Stager
+from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Collision, CommitRefused, Conflict, Drift, RowStays, ValueUnfit, rows_found
 from sluice.database.digests import Texts
@@ -28,7 +28,7 @@ from sluice.model.change import Action, RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
-from sluice.vendors.common.replay import Replayer, Statement
+from sluice.vendors.common.replay import Replayer, Row, Statement
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.catalog import MySQLColumn, MySQLSlaveTables, MySQLTable
 from sluice.vendors.mysql.column_types import ColumnTexts, fitting_row
@@ -90,92 +90,57 @@ class MySQLReplayer(Replayer[MySQLTable]):
     def run(self, statement: Statement) -> int:
         return self.session.run(statement.text, statement.values).rowcount
 
-    def strict(self, change: RowChange, target: MySQLTable, *, images: bool) -> list[Statement]:
+    def insert(self, target: MySQLTable, row: Row, *, counted: bool = False) -> Statement:
         words = _Words(target)
-        if change.action is Action.INSERT:
-            return [Statement(f"INSERT INTO {_place(target)} {words.row(change.new)}", words.values, counted=True)]
-        old = change.old if images or not change.key else change.key_of(change.old)
-        old = {name: text for name, text in old.items() if not target.column(name).generated or name in change.key}
-        limit = "" if change.key else " LIMIT 1"
-        if change.action is Action.DELETE:
-            return [_delete(target, old, counted=True, limit=limit)]
-        text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(old)}{limit}"
-        return [Statement(text, words.values, counted=True)]
+        return Statement(f"INSERT INTO {_place(target)} {words.row(row)}", words.values, counted)
 
-    def idempotent(self, change: RowChange, target: MySQLTable) -> list[Statement]:
-        if not change.key:
-            return _safe_keyless(change, target)
-        if change.action is Action.DELETE:
-            return [_delete(target, change.key_of(change.old), counted=False)]
-        new_key = change.key_of(change.new)
-        moved = bool(change.old) and change.key_of(change.old) != new_key
-        if change.partial:
-            # Columns that the change omits keep their values; a missing row cannot be inserted.
-            renamed = [_rename(target, change.key_of(change.old), new_key)] if moved else []
-            words = _Words(target)
-            text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
-            return [*renamed, Statement(text, words.values, counted=True)]
-        if target.has_own(tuple(change.new)):
-            # The row with the old key, if any, gets the new key and keeps its own columns.
-            statements = [_rename(target, change.key_of(change.old), new_key)] if moved else []
-            words, more = _Words(target), _Words(target)
-            update = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
-            row = more.row(change.new)
-            names, values = row.split(" VALUES ", 1)
-            insert = (
-                f"INSERT INTO {_place(target)} {names} SELECT {values[1:-1]} FROM (SELECT 1 AS one) AS once "
-                f"WHERE NOT EXISTS (SELECT 1 FROM {_place(target)} WHERE {more.equal(new_key)})"
-            )
-            return [*statements, Statement(update, words.values), Statement(insert, more.values)]
+    def update(self, target: MySQLTable, new: Row, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
+        words = _Words(target)
+        limit = " LIMIT 1" if one else ""
+        text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(row)}{limit}"
+        return Statement(text, words.values, counted)
+
+    def rename(self, target: MySQLTable, old: Row, new: Row) -> Statement:
+        words = _Words(target)
+        taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_place(target)}) AS other WHERE {words.equal(new)})"
+        text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}"
+        return Statement(text, words.values)
+
+    def put(self, change: RowChange, target: MySQLTable) -> list[Statement]:
+        if change.partial or target.has_own(tuple(change.new)):
+            return self.updating(change, target)
         words = _Words(target)
         put = Statement(f"REPLACE INTO {_place(target)} {words.row(change.new)}", words.values)
         if change.action is Action.UPDATE:
-            return [_delete(target, change.key_of(change.old), counted=False), put]
+            return [self.delete(target, change.key_of(change.old)), put]
         return [put]
 
     def overwriting(self, change: RowChange, target: MySQLTable) -> list[Statement]:
         if target.has_own(tuple(change.new)) or not change.new:
             return self.idempotent(change, target)
-        statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
-        return statements + self.strict(replace(change, action=Action.INSERT), target, images=False)
+        statements = [self.delete(target, change.key_of(row)) for row in (change.old, change.new) if row]
+        return [*statements, self.insert(target, change.new, counted=True)]
 
     def unfit(self, change: RowChange, target: MySQLTable, error: StatementFailed) -> Conflict | None:
         return ValueUnfit(change.table, target.reason_shown(error)) if of_value(error) else None
 
-    def displaced(self, change: RowChange, target: MySQLTable) -> list[DisplacedRow]:
-        if not change.new:
-            return []
-        key = change.key_of(change.new)
-        old_key = change.key_of(change.old) if change.old else key
-        displaced: dict[Texts, DisplacedRow] = {}
-        for index in target.uniques_beside(change.key):
-            if any(change.new.get(name) is None for name in index.columns):
-                continue
-            words = _Words(target)
-            equal = words.equal({name: change.new[name] for name in index.columns})
-            other = f"NOT ({words.equal(key)}) AND NOT ({words.equal(old_key)})"
-            text = f"SELECT {_texts(target, change.key)} FROM {_place(target)} t WHERE {equal} AND {other}"
-            for row in self.session.run(text, words.values).fetchall():
-                shown = tuple(target.column(name).shown(text) for name, text in zip(change.key, row, strict=True))
-                displaced[shown] = DisplacedRow(change, shown)
-        for each in displaced.values():
-            self.run(_delete(target, each.row, counted=False))
-        return list(displaced.values())
+    def indexes(self, values: Mapping[str, str | None]) -> bool:
+        return None not in values.values()
 
-    def count(self, target: MySQLTable, row: Mapping[str, str | None]) -> int:
+    def delete(self, target: MySQLTable, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = _Words(target)
-        text = f"SELECT 1 FROM {_place(target)} t WHERE {words.equal(row)} LIMIT 2"
-        return len(self.session.run(text, words.values).fetchall())
+        limit = " LIMIT 1" if one else ""
+        return Statement(f"DELETE FROM {_place(target)} WHERE {words.equal(row)}{limit}", words.values, counted)
 
-    def one_row(
-        self, target: MySQLTable, key: Mapping[str, str | None], names: Sequence[str]
-    ) -> dict[str, str | None] | None:
+    def rows(
+        self, target: MySQLTable, names: Sequence[str], equal: Row, unlike: Iterable[Row] = (), most: int | None = None
+    ) -> list[Texts]:
         words = _Words(target)
-        text = f"SELECT {_texts(target, names)} FROM {_place(target)} t WHERE {words.equal(key)} LIMIT 1"
-        row = self.session.run(text, words.values).fetchone()
-        if row is None:
-            return None
-        return {name: target.column(name).shown(text) for name, text in zip(names, row, strict=True)}
+        where = " AND ".join([words.equal(equal), *(f"NOT ({words.equal(row)})" for row in unlike)])
+        text = f"SELECT {_texts(target, names) or '1'} FROM {_place(target)} t WHERE {where}"
+        result = self.session.run(text if most is None else f"{text} LIMIT {most}", words.values).fetchall()
+        shown = [target.column(name).shown for name in names]
+        return [tuple(show(text) for show, text in zip(shown, row, strict=False)) for row in result]
 
     def differing(
         self, target: MySQLTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
@@ -191,29 +156,6 @@ class MySQLReplayer(Replayer[MySQLTable]):
             if differs:
                 values[name] = (target.column(name).shown(now), former[name])
         return values
-
-
-def _safe_keyless(change: RowChange, target: MySQLTable) -> list[Statement]:
-    statements = []
-    if change.old:
-        statements.append(_delete(target, change.old, counted=False, limit=" LIMIT 1"))
-    if change.new:
-        words = _Words(target)
-        statements.append(Statement(f"INSERT INTO {_place(target)} {words.row(change.new)}", words.values))
-    return statements
-
-
-def _delete(target: MySQLTable, row: Mapping[str, str | None], *, counted: bool, limit: str = "") -> Statement:
-    words = _Words(target)
-    return Statement(f"DELETE FROM {_place(target)} WHERE {words.equal(row)}{limit}", words.values, counted=counted)
-
-
-def _rename(target: MySQLTable, old: Mapping[str, str | None], new: Mapping[str, str | None]) -> Statement:
-    """Gives the row with the old key the new one, if that is free."""
-    words = _Words(target)
-    taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_place(target)}) AS other WHERE {words.equal(new)})"
-    text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}"
-    return Statement(text, words.values)
 
 
 def _place(target: MySQLTable) -> str:

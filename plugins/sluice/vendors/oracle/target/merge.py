@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice import sql_files
-from sluice.database.apply import Acting, ApplyTarget, DisplacedRow, Staged, Stager
+from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Collision, CommitRefused, Conflict, Drift, RowStays, rows_found
 from sluice.database.digests import Texts
 from sluice.database.errors import DatabaseRefused, ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import Action, RowChange
+from sluice.model.change import RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
-from sluice.vendors.common.replay import Replayer, Statement
+from sluice.vendors.common.replay import Replayer, Row, Statement
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import SHORT
@@ -38,7 +38,6 @@ from sluice.vendors.oracle.target.slave_tables import (
     SlaveTable,
     SlaveTables,
     Words,
-    count_under,
     differing,
     unfit,
 )
@@ -67,76 +66,42 @@ class OracleReplayer(Replayer[SlaveTable]):
     def run(self, statement: Statement) -> int:
         return self.session.run(statement.text, statement.values).rowcount
 
-    def strict(self, change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:
-        if change.action is Action.INSERT:
-            return [_insert(target, change.new, counted=True)]
-        old = change.old if images or not change.key else change.key_of(change.old)
-        old = {name: text for name, text in old.items() if not target.column(name).generated or name in change.key}
-        if change.action is Action.DELETE:
-            return [_delete(target, old, counted=True, one=not change.key)]
+    def insert(self, target: SlaveTable, row: Row, *, counted: bool = False) -> Statement:
         words = Words(target)
-        one = "" if change.key else " AND ROWNUM <= 1"
-        text = f"UPDATE {target.place} t SET {words.sets(change.new)} WHERE {words.equal(old)}{one}"
-        return [Statement(text, words.values, counted=True)]
+        columns, values = words.row(row)
+        return Statement(f"INSERT INTO {target.place} ({columns}) VALUES ({values})", words.values, counted)
 
-    def idempotent(self, change: RowChange, target: SlaveTable) -> list[Statement]:
-        if not change.key:
-            statements = [_delete(target, change.old, counted=False, one=True)] if change.old else []
-            return [*statements, _insert(target, change.new)] if change.new else statements
-        if change.action is Action.DELETE:
-            return [_delete(target, change.key_of(change.old), counted=False)]
-        new_key, statements = change.key_of(change.new), []
-        old_key = change.key_of(change.old) if change.old else new_key
-        if old_key != new_key:
-            # A row that gets the new key keeps its own columns. If the key is taken, the old key's row is deleted.
-            words = Words(target)
-            text = f"UPDATE {target.place} t SET {words.sets(new_key)} WHERE {words.equal(old_key)} AND NOT EXISTS "
-            text += f"(SELECT 1 FROM {target.place} t WHERE {words.equal(new_key)})"
-            gone = None if change.partial else _delete(target, old_key, counted=False)
-            statements.append(Statement(text, words.values, otherwise=gone))
+    def update(self, target: SlaveTable, new: Row, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = Words(target)
-        update = f"UPDATE {target.place} t SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
-        if change.partial:
-            # Columns that the change omits keep their values; a missing row cannot be inserted.
-            return [*statements, Statement(update, words.values, counted=True)]
-        return [*statements, Statement(update, words.values, otherwise=_insert(target, change.new))]
+        text = f"UPDATE {target.place} t SET {words.sets(new)} WHERE {words.equal(row)}"
+        return Statement(f"{text} AND ROWNUM <= 1" if one else text, words.values, counted)
+
+    def rename(self, target: SlaveTable, old: Row, new: Row) -> Statement:
+        words = Words(target)
+        text = f"UPDATE {target.place} t SET {words.sets(new)} WHERE {words.equal(old)} AND NOT EXISTS "
+        text += f"(SELECT 1 FROM {target.place} t WHERE {words.equal(new)})"
+        return Statement(text, words.values)
 
     def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
         by_rule = isinstance(error, ForeignKeyViolation) or error.server_code == "ORA-2290" or of_trigger(error)
         return unfit(change.table, target.reason_shown(error)) if of_row(error) and not by_rule else None
 
-    def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
-        if not change.new:
-            return []
-        key = change.key_of(change.new)
-        old_key = change.key_of(change.old) if change.old else key
-        displaced: dict[Texts, DisplacedRow] = {}
-        for index in target.uniques_beside(change.key):
-            values = {name: change.new.get(name) for name in index.columns}
-            if not any(values.values()):
-                continue  # an index has no entry for a row with NULL in all of its columns
-            words = Words(target)
-            texts = ", ".join(target.column(name).text("t") for name in change.key)
-            where = f"{words.equal(values)} AND NOT ({words.equal(key)}) AND NOT ({words.equal(old_key)})"
-            for row in self.session.run(f"SELECT {texts} FROM {target.place} t WHERE {where}", words.values).fetchall():
-                key_texts = tuple(map(ColumnTexts.shown, row))
-                displaced[key_texts] = DisplacedRow(change, key_texts)
-        for each in displaced.values():
-            self.run(_delete(target, each.row, counted=False))
-        return list(displaced.values())
+    def indexes(self, values: Row) -> bool:
+        return any(values.values())  # there is no entry for a row with NULL in all of its columns
 
-    def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
-        return count_under(self.session, target, row)
+    def delete(self, target: SlaveTable, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
+        words = Words(target)
+        text = f"DELETE FROM {target.place} t WHERE {words.equal(row)}{' AND ROWNUM <= 1' if one else ''}"
+        return Statement(text, words.values, counted)
 
-    def one_row(
-        self, target: SlaveTable, key: Mapping[str, str | None], names: Sequence[str]
-    ) -> dict[str, str | None] | None:
+    def rows(
+        self, target: SlaveTable, names: Sequence[str], equal: Row, unlike: Iterable[Row] = (), most: int | None = None
+    ) -> list[Texts]:
         words, texts = Words(target), ", ".join(target.column(name).text("t") for name in names)
-        text = f"SELECT {texts} FROM {target.place} t WHERE {words.equal(key)}"
-        row = self.session.run(text, words.values).fetchone()
-        if row is None:
-            return None
-        return {name: ColumnTexts.shown(text) for name, text in zip(names, row, strict=True)}
+        where = " AND ".join([words.equal(equal), *(f"NOT ({words.equal(row)})" for row in unlike)])
+        text = f"SELECT {texts or '1'} FROM {target.place} t WHERE {where}"
+        rows = self.session.run(text if most is None else f"{text} AND ROWNUM <= {most}", words.values).fetchall()
+        return [tuple(map(ColumnTexts.shown, row)) if names else () for row in rows]
 
     def differing(
         self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
@@ -144,21 +109,9 @@ class OracleReplayer(Replayer[SlaveTable]):
         return differing(self.session, target, key, former)
 
 
-def _insert(target: SlaveTable, row: Mapping[str, str | None], *, counted: bool = False) -> Statement:
-    words = Words(target)
-    columns, values = words.row(row)
-    return Statement(f"INSERT INTO {target.place} ({columns}) VALUES ({values})", words.values, counted=counted)
-
-
-def _delete(target: SlaveTable, row: Mapping[str, str | None], *, counted: bool, one: bool = False) -> Statement:
-    words = Words(target)
-    text = f"DELETE FROM {target.place} t WHERE {words.equal(row)}{' AND ROWNUM <= 1' if one else ''}"
-    return Statement(text, words.values, counted=counted)
-
-
 ROWS = 2_000
 """Rows of a part."""
-Row = dict[str, str | int | None]
+StagedRow = dict[str, str | int | None]
 _MARK = "\x01"
 """Stands before a text that is empty, which would be NULL in the stage, or begins so itself."""
 
@@ -180,13 +133,13 @@ class OracleStaged(Staged):
     """The sets by the kinds of `NetChanges`."""
 
 
-def parts_of(rows: "pa.Table") -> Iterator[list[Row]]:
+def parts_of(rows: "pa.Table") -> Iterator[list[StagedRow]]:
     """The rows of a table in memory, some at a time."""
     for start in range(0, rows.num_rows, ROWS):
         yield rows.slice(start, ROWS).to_pylist()
 
 
-def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[Row]]:
+def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[StagedRow]]:
     """The rows of a stage table, some at a time."""
     selected = ", ".join(map(quoted, staged.columns))
     text = f"SELECT {selected} FROM {staged.place} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
@@ -262,7 +215,7 @@ def _unmarked(value: str | int | None) -> str | int | None:
 class _Set(RowSet[SlaveTable]):
     """Rows of one kind of one table."""
 
-    parts: Callable[[], Iterator[list[Row]]]
+    parts: Callable[[], Iterator[list[StagedRow]]]
 
     def own(self, name: str) -> SlaveColumn:
         """The slave's column that `c1`, `k2` or `b3` is of. Raises `ColumnMissing`."""
@@ -288,7 +241,7 @@ class _Set(RowSet[SlaveTable]):
                 columns.append((own.quoted, own.value(f":c{number}")))
         return columns
 
-    def bound(self, row: Row, wanted: Collection[str]) -> dict[str, Value]:
+    def bound(self, row: StagedRow, wanted: Collection[str]) -> dict[str, Value]:
         """The parameters `wanted` of a statement."""
         values: dict[str, Value] = {}
         for name in wanted:
@@ -296,7 +249,7 @@ class _Set(RowSet[SlaveTable]):
             values[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
         return values
 
-    def key_of(self, row: Row, places: Sequence[str]) -> dict[str, str | None]:
+    def key_of(self, row: StagedRow, places: Sequence[str]) -> dict[str, str | None]:
         texts = [row[place] for place in places]
         return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
 
@@ -339,7 +292,7 @@ class OracleMerger(Merger[_Set]):
 
     def _sets(self, change: NetChanges | Staged, safe: bool) -> list[_Set]:
         target = self.targets[change.table]
-        sources: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[list[Row]]]]] = {}
+        sources: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[list[StagedRow]]]]] = {}
         if isinstance(change, NetChanges):
             for kind, rows in change.by_kind.items():
                 if rows.num_rows:
@@ -411,7 +364,7 @@ class OracleMerger(Merger[_Set]):
                 if wanted is not None and count != wanted:
                     raise self._drift(each, row, count)
 
-    def _counts(self, each: _Set, text: str, part: Sequence[Row]) -> list[int]:
+    def _counts(self, each: _Set, text: str, part: Sequence[StagedRow]) -> list[int]:
         wanted = binds_of(text)
         try:
             return self.session.run_many(text, [each.bound(row, wanted) for row in part])
@@ -420,19 +373,19 @@ class OracleMerger(Merger[_Set]):
 
     # When it went wrong
 
-    def _meaning(self, each: _Set, error: StatementFailed | DatabaseRefused, part: Sequence[Row]) -> Exception:
+    def _meaning(self, each: _Set, error: StatementFailed | DatabaseRefused, part: Sequence[StagedRow]) -> Exception:
         table = each.target.table
         if isinstance(error, UniqueViolation | ForeignKeyViolation):
             return Collision(table, each.target.reason_shown(error), unique=isinstance(error, UniqueViolation))
         return self.targets.refused(table, each.columns, error, unfit(table, each.target.reason_shown(error)))
 
-    def _drift(self, each: _Set, row: Row, count: int) -> Drift:
+    def _drift(self, each: _Set, row: StagedRow, count: int) -> Drift:
         table, action, mask = each.target.table, ACTIONS[each.kind], self.targets.mask
         if not each.key:
             return Drift(table, {}, action, rows_found(int(row["copies"] or 0)), rows_found(count))
         key = each.key_of(row, each.key_places)
         shown = mask.row(table, key)
-        if count_under(self.session, each.target, key) != 1 or not each.images:
+        if self.replayer().rows_under(each.target, key) != 1 or not each.images:
             return Drift(table, shown, action, "one", rows_found(count))
         former = {name: _text(row[place]) for name, place in each.images}
         return Drift.of_values(table, shown, action, differing(self.session, each.target, key, former), mask)

@@ -83,14 +83,6 @@ class Words:
         return f":{place}"
 
 
-def count_under(session: OracleSession, target: SlaveTable, key: Mapping[str, str | None], most: int = 2) -> int:
-    """How many rows have these values, `most` at most."""
-    words = Words(target)
-    text = f"SELECT COUNT(*) FROM {target.place} t WHERE {words.equal(key)} AND ROWNUM <= {most}"
-    row = session.run(text, words.values).fetchone()
-    return int(row[0]) if row else 0
-
-
 class SlaveTables(PlainSlaveTables[SlaveTable]):
     catalog: Catalog = catalog
 
