@@ -37,7 +37,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Info:
-    """See `sluice.vendors.common.queue_notes.Info`."""
+    """See `sluice.vendors.common.items_queue.Info`."""
 
     session: OracleSession
     table: str

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from sluice import sql_files
 from sluice.database.changes import WaitingChange, WaitingTable
-from sluice.database.errors import LockNotAvailable
 from sluice.database.recorder import RedoStream
 from sluice.database.rows import SnapshotGone, TableGone
 from sluice.model import table_definition
@@ -21,7 +20,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Moment, Position, Window
 from sluice.model.purging import Backlog
 from sluice.model.shape import TableShape
-from sluice.vendors.common.queue_notes import QueueNotes
+from sluice.vendors.common.items_queue import ItemsQueue
 from sluice.vendors.oracle import catalog, key_order, names
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of
 from sluice.vendors.oracle.session import Value
@@ -48,7 +47,7 @@ class _Defined(NamedTuple):
     before: str | None
 
 
-class OracleQueue(Bound, QueueNotes):
+class OracleQueue(Bound, ItemsQueue):
     """Over a session in autocommit, unless a method says otherwise."""
 
     def take(self, previous: Position | None = None) -> Position:
@@ -70,15 +69,6 @@ class OracleQueue(Bound, QueueNotes):
         before = None if previous is None else QueuePosition.of(previous)
         taken = replace(position.take(server, before), prefix=str(self.prefix))
         return Moment(taken, taken.scn)
-
-    def beginning(self, after: int | None) -> Position | None:
-        """None: only an initial update brings rows that are older than the capture."""
-        return None
-
-    def window_end(self, previous: Position, changes: int) -> Position:
-        """The master's position now: ITEMS does not tell earlier states, for any number of `changes`."""
-        del changes
-        return self.take(previous)
 
     def nothing_committed(self, since: Position) -> bool:
         """Always false: only a whole position could tell, which costs as much as a turn."""
@@ -164,13 +154,6 @@ class OracleQueue(Bound, QueueNotes):
         statement = self.sql("queue_definitions")
         rows = session.run(statement, {"floor": before}).fetchall()
         return list(dict.fromkeys(TableName(schema, table) for _, _, _, schema, table, _ in rows))
-
-    def compare_definitions(self) -> list[TableName]:
-        """Like `check`, but finds nothing if writers or DDL hold the locks that it needs."""
-        try:
-            return self.check_definitions()
-        except LockNotAvailable:
-            return []
 
     def definitions_digest(self) -> str:
         """A text that changes when definitions have to be compared."""

@@ -12,7 +12,7 @@ from psycopg.errors import UndefinedFunction
 
 from sluice import sql_files
 from sluice.database.changes import WaitingChange, WaitingTable
-from sluice.database.errors import DatabaseRefused, LockNotAvailable
+from sluice.database.errors import DatabaseRefused
 from sluice.errors import SluiceError
 from sluice.model import server_identity, table_definition
 from sluice.model.blocks import Key
@@ -24,7 +24,7 @@ from sluice.model.position import Position, Window
 from sluice.model.purging import Backlog
 from sluice.model.server_identity import Origin, master_replaced
 from sluice.model.shape import TableShape
-from sluice.vendors.common.queue_notes import QueueNotes, parsed
+from sluice.vendors.common.items_queue import ItemsQueue, parsed
 from sluice.vendors.postgres import catalog, foreign_keys, key_order
 from sluice.vendors.postgres.connection import PostgresSession, literal, native
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
@@ -44,7 +44,7 @@ DEBUG_LINES = 100_000
 """The last lines of DEBUG_TABLE, which a purge keeps."""
 
 
-class PostgresQueue(Bound, QueueNotes):
+class PostgresQueue(Bound, ItemsQueue):
     """Over a session in autocommit, unless a method says otherwise."""
 
     def take(self, previous: Position | None = None) -> SnapshotPosition:
@@ -66,16 +66,6 @@ class PostgresQueue(Bound, QueueNotes):
         now = SnapshotPosition.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
         assert isinstance(self.session, PostgresSession)
         return replace(now, origin=origin, run=self.session.run).after(before)
-
-    def beginning(self, after: int | None) -> Position | None:
-        """None: only an initial update brings rows that are older than the capture."""
-        return None
-
-    def window_end(self, previous: Position, changes: int) -> SnapshotPosition:
-        """The master's present position, for any number of `changes`, because ITEMS does not record states in
-        between."""
-        del changes
-        return self.take(previous)
 
     def nothing_committed(self, since: Position) -> bool:
         """Whether no transaction has ended on the server since the position `since` was taken."""
@@ -262,13 +252,6 @@ class PostgresQueue(Bound, QueueNotes):
             if row is not None and row[0]:
                 found.append(TableName(*table))
         return found
-
-    def compare_definitions(self) -> list[TableName]:
-        """As `check`, but returns none where writers or DDL hold the locks that it needs."""
-        try:
-            return self.check_definitions()
-        except LockNotAvailable:
-            return []
 
     def definitions_digest(self) -> str:
         """A digest that changes when definitions should be compared; takes some 25 to 80 ms for 1,000 tables.

@@ -1,4 +1,5 @@
-"""What a master with a queue keeps in INFO: the last purge, and how far slaves and feeds are."""
+"""The queue of a master whose triggers write to ITEMS, and what it keeps in INFO: the last purge, and how far slaves
+and feeds are."""
 
 import json
 from abc import ABC, abstractmethod
@@ -6,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from sluice.database import registry
+from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
 from sluice.model.feed import FeedPosition
+from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote
 
@@ -33,14 +36,35 @@ class Info(Protocol):
         ...
 
 
-class QueueNotes(ABC):
-    """The methods of `sluice.database.changes.ChangeQueue` for these notes."""
+class ItemsQueue(ABC):
+    """Of `sluice.database.changes.ChangeQueue` what vendors share."""
 
     session: Session
 
     @property
     @abstractmethod
     def info(self) -> Info: ...
+
+    @abstractmethod
+    def take(self, previous: Position | None = None) -> Position: ...
+
+    @abstractmethod
+    def check_definitions(self) -> list[TableName]: ...
+
+    def beginning(self, after: int | None) -> Position | None:
+        """None: only an initial update brings rows that are older than the capture."""
+        return None
+
+    def window_end(self, previous: Position, changes: int) -> Position:
+        """The master's present position, for any number of `changes`: ITEMS does not record states in between."""
+        return self.take(previous)
+
+    def compare_definitions(self) -> list[TableName]:
+        """As `check_definitions`, but returns none where writers or DDL hold the locks that it needs."""
+        try:
+            return self.check_definitions()
+        except LockNotAvailable:
+            return []
 
     def purged(self) -> list[Position]:
         """The positions of the last purge, which deleted what all of them cover; empty without any purge.
