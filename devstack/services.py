@@ -137,9 +137,8 @@ class Services:
         file = self.home.airflow / "secrets" / "connections.json"
         known = json.loads(file.read_text()) if file.exists() else {}
         api = self.airflow.api()
-        if missing := [
-            entry for name, entry in wanted.items() if known.get(name) != entry or not api.has_connection(name)
-        ]:
+        present = {entry["connection_id"] for entry in api.get("connections", limit=1000)["connections"]}
+        if missing := [entry for name, entry in wanted.items() if known.get(name) != entry or name not in present]:
             api.set_connections(missing)
             write_private(file, json.dumps(wanted))
 

@@ -118,15 +118,6 @@ class AirflowApi:
                 raise ApiRefused("GET", self.url + "/api/v2/dags", 404, missing)
             time.sleep(0.5)
 
-    def has_connection(self, connection_id: str) -> bool:
-        try:
-            self.get(f"connections/{urllib.parse.quote(connection_id, safe='')}")
-        except ApiRefused as refused:
-            if refused.status != 404:
-                raise
-            return False
-        return True
-
     def set_connections(self, connections: Iterable[Mapping[str, object]]) -> None:
         """Creates connections, or overwrites those of the same `connection_id`."""
         action = {"action": "create", "action_on_existence": "overwrite", "entities": [dict(c) for c in connections]}

@@ -32,21 +32,22 @@ Subcommands = argparse._SubParsersAction
 """The type that `add_subparsers` returns."""
 
 _COMMANDS = {
-    "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add),
-    "remove": ("remove a replication, or one of its slaves", options.arguments_of_remove),
-    "status": ("show the replications and their slaves", options.arguments_of_status),
-    "gate": ("pause and resume a slave's apply", operating.arguments_of_gate),
-    "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects),
-    "verify": ("compare a slave with its master, or repair its rows", operating.arguments_of_verify),
-    "act": ("run an action of the monitor", operating.arguments_of_act),
-    "logs": ("show the log of a slave's apply", operating.arguments_of_logs),
-    "import": ("load initial data from carried files", options.arguments_of_import),
-    "record": ("write the changes of a master into files", options.arguments_of_record),
-    "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
-    "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy),
-    "pack": ("pack the Python packages that Spark's executors need", options.arguments_of_pack),
-    "capture-redo": ("read a master's own log", options.arguments_of_capture_redo),
+    "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add, "commands"),
+    "remove": ("remove a replication, or one of its slaves", options.arguments_of_remove, "commands"),
+    "status": ("show the replications and their slaves", options.arguments_of_status, "commands"),
+    "gate": ("pause and resume a slave's apply", operating.arguments_of_gate, "operate"),
+    "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects, "operate"),
+    "verify": ("compare a slave with its master, or repair its rows", operating.arguments_of_verify, "operate"),
+    "act": ("run an action of the monitor", operating.arguments_of_act, "operate"),
+    "logs": ("show the log of a slave's apply", operating.arguments_of_logs, "operate"),
+    "import": ("load initial data from carried files", options.arguments_of_import, "import_files"),
+    "record": ("write the changes of a master into files", options.arguments_of_record, "streams"),
+    "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo, "streams"),
+    "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy, "streams"),
+    "pack": ("pack the Python packages that Spark's executors need", options.arguments_of_pack, "pack"),
+    "capture-redo": ("read a master's own log", options.arguments_of_capture_redo, "streams"),
 }
+"""For each subcommand what it does, its options, and the module of its function `run_<name>`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,10 +100,10 @@ def add_subcommands(
     commands: "Subcommands[argparse.ArgumentParser]", instead: Mapping[str, tuple[str, str]] | None = None
 ) -> None:
     """Adds the subcommands to the parser. `instead`: (module, function) of subcommands that the caller extends."""
-    for name, (summary, add_arguments) in _COMMANDS.items():
+    for name, (summary, add_arguments, module) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         add_arguments(command)
-        own = ("sluice.cli.commands", "run_" + name.replace("-", "_"))
+        own = (f"sluice.cli.{module}", "run_" + name.replace("-", "_"))
         command.set_defaults(run=later(*(instead or {}).get(name, own)))
 
 

@@ -1,4 +1,4 @@
-"""The subcommands, for any machine that has the library and its configuration."""
+"""The subcommands `add`, `remove` and `status`, for any machine that has the library and its configuration."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice import config
-from sluice.cli import add, import_files, operate, pack, remove, status, streams
+from sluice.cli import add, operate, remove, status
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.initial_update import load
@@ -64,16 +64,3 @@ def run_status(args: argparse.Namespace) -> int:
     else:
         print("\n".join([*status.folders(places, survey), "", *pairs]))
     return 0 if survey else 1
-
-
-run_import = import_files.run
-run_record = streams.run_record
-run_pack = pack.run
-run_redo = streams.run_redo
-run_redo_proxy = streams.run_redo_proxy
-run_capture_redo = streams.run_capture_redo
-run_gate = operate.run_gate
-run_rejects = operate.run_rejects
-run_verify = operate.run_verify
-run_logs = operate.run_logs
-run_act = operate.run_act

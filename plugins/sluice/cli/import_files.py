@@ -15,7 +15,7 @@ from sluice.load.transfer.importer import import_in_threads
 from sluice.model.location import Location, S3Access
 
 
-def run(args: argparse.Namespace) -> int:
+def run_import(args: argparse.Namespace) -> int:
     """Loads the folder, or only checks it with --check; returns 0. Raises `SluiceError`."""
     log_to_output()
     logging.getLogger("botocore").setLevel(logging.WARNING)

@@ -32,7 +32,7 @@ PYTHONPATH="$here/lib${PYTHONPATH:+:$PYTHONPATH}" exec python%d.%d "$@"
 """
 
 
-def run(args: argparse.Namespace) -> int:
+def run_pack(args: argparse.Namespace) -> int:
     """Writes the archive; returns 0. Raises `SluiceError`."""
     file = Path(os.path.abspath(args.file))
     if not file.name.endswith(".tar.gz"):
