@@ -1,7 +1,7 @@
 """Deletes changes from ITEMS that every slave has, and keeps ITEMS below `items_limit`."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -90,7 +90,7 @@ class Purge:
             log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.task, failure)
 
     def _read_needs(self) -> Needs:
-        needs = Needs()
+        needs, loading = Needs(), set[str]()
         purged = self.queue.purged()
         for slave in self.task.replication.slaves.values():
             dropped = self._note(slave.name).dropped
@@ -126,24 +126,27 @@ class Purge:
                 needs.holds[slave.name] = f"slave {slave.name} is {checkpoint.state} without a position"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
                 # Blocks of loading tables still need the changes since their markers.
-                since = checkpoint.tables.loading_since or self._compared(slave)
+                since = checkpoint.tables.loading_since
+                loading |= {slave.name} if since else set()
                 needs.positions[slave.name] = registry.parse_position(since) if since else checkpoint.position
+        self._read_failover(needs, loading)
         self._read_feeds(needs)
         return needs
 
-    def _compared(self, slave: SlaveConfig) -> str | None:
-        """Within a failover to the slave: the position up to which it was compared. Changes since then name the rows
-        that are compared once the master refuses writes."""
-        with suppress(SluiceError):  # of Redis: the failover then says what it did not compare
+    def _read_failover(self, needs: Needs, loading: Collection[str]) -> None:
+        """Within a failover its slave needs the changes since the position up to which it was compared: they name the
+        rows that are compared once the master refuses writes. `loading`: slaves that need earlier ones."""
+        with suppress(SluiceError):  # of Redis or the slave: the failover then says what it did not compare
             claim = FailoverClaim(self.task.redis, self.task.prefix).read()
-            if claim is not None and claim["slave"] == slave.name:
-                place = self.task.of_slave(slave.name)
-                pair = Pair.of(place.replication, slave.name, place.connections)
-                failover = Failover.named(pair, claim["id"], Action.CHECK)
-                with failover.on_slave() as session:
-                    record = failover.kept(session).read()
-                return record.compared if record is not None and record.id == claim["id"] else None
-        return None
+            if claim is None or claim["slave"] not in needs.positions.keys() - loading:
+                return
+            place = self.task.of_slave(claim["slave"])
+            pair = Pair.of(place.replication, claim["slave"], place.connections)
+            failover = Failover.named(pair, claim["id"], Action.CHECK)
+            with failover.on_slave() as session:
+                record = failover.kept(session).read()
+            if record is not None and record.id == claim["id"] and record.compared:
+                needs.positions[claim["slave"]] = registry.parse_position(record.compared)
 
     def _read_feeds(self, needs: Needs) -> None:
         """Adds the positions of feeds; drops feeds that are no longer configured."""
