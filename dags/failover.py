@@ -14,7 +14,7 @@ killed task continues where it was. With **reverse** the former master becomes a
 
 from airflow.sdk import chain
 
-from sluice.airflow.forms import failover_fields, lifecycle_dag
+from sluice.airflow.forms import lifecycle_dag
 from sluice.airflow.steps_failover import (
     ApproveFailover,
     abort,
@@ -28,7 +28,9 @@ from sluice.airflow.steps_failover import (
     verify,
 )
 
-with lifecycle_dag("failover", __doc__, params=failover_fields()) as dag:
+FORM = ("prefix", "slave", "action", "reverse", "sample", "sequence_gap", "override")
+
+with lifecycle_dag("failover", __doc__, *FORM) as dag:
     checked = check()
     approved = ApproveFailover(task_id="approve")
     chain(checked, approved, begin(), verify(), prepare(), switch_over(), follow(), finish(), settle())

@@ -11,9 +11,9 @@ For maintenance, for example. Changes wait in ITEMS on the master: nothing is lo
 
 from airflow.sdk import chain
 
-from sluice.airflow.forms import gate_fields, lifecycle_dag
+from sluice.airflow.forms import lifecycle_dag
 from sluice.airflow.steps_gate import decide
 from sluice.airflow.steps_master import check_lightly
 
-with lifecycle_dag("gate", __doc__, params=gate_fields()) as dag:
+with lifecycle_dag("gate", __doc__, "prefix", "slave", "action", "reason") as dag:
     chain(check_lightly(), decide())

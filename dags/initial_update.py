@@ -47,7 +47,7 @@ from sluice.airflow.steps_update import begin, create_tables, finish, make_folde
 
 FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to")
 
-with lifecycle_dag("initial_update", __doc__, *FORM, several_slaves=True) as dag:
+with lifecycle_dag("initial_update", __doc__, *FORM) as dag:
     load, approve, over = LoadOperator(task_id="load"), ApproveTransfer(task_id="approve"), settle()
     reconciled, finished = reconcile(), finish()
     prepared = [check(), install_resources(), reconciled, begin(), create_tables(), plan(), make_folder()]

@@ -19,7 +19,7 @@ A table that could not be compared, because the apply was not running or a datab
 
 from airflow.sdk import chain
 
-from sluice.airflow.forms import SCHEDULED, lifecycle_dag, resync_fields, verification_times
+from sluice.airflow.forms import SCHEDULED, lifecycle_dag, verification_times
 from sluice.airflow.steps_resync import (
     anything_to_repair,
     approval,
@@ -34,10 +34,10 @@ from sluice.airflow.steps_resync import (
 with lifecycle_dag(
     "resync",
     __doc__,
+    *("prefix", "slave", "action", "tables", "sample"),
     priority=SCHEDULED,
     schedule=verification_times(),
     max_active_runs=4,
-    params=resync_fields(),
 ) as dag:
     entries = due()
     compared = compare.expand(entry=entries)

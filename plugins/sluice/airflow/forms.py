@@ -18,6 +18,7 @@ from sluice import config
 from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
 from sluice.configuration.mistakes import ConfigError, Mistake
 from sluice.configuration.model import Replication
+from sluice.operate.actions import FAILOVERS, SETTLEMENTS, TRANSFERS
 
 TAGS = ["sluice"]
 FIRST, BY_A_PERSON, SCHEDULED, LAST = 1000, 100, 10, 1
@@ -36,14 +37,13 @@ def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
 def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, priority: int = BY_A_PERSON, **options: object) -> DAG:
     """A DAG of Sluice, whose form has `fields`.
 
-    `fields` are names of `FIELDS`; `options` go to `DAG`. `priority`: of its tasks in Airflow's queue, whatever follows
-    them: applies come first, housekeeping of many replications last.
+    `fields` are names of `FIELDS`, where one of the DAG's own (`gate.action`) comes first; `options` go to `DAG`.
+    `priority`: of its tasks in Airflow's queue, whatever follows them: applies come first, housekeeping of many
+    replications last.
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
-    chosen = {name: FIELDS[name] for name in fields}
-    if options.pop("several_slaves", False):
-        chosen["slave"] = slaves_field
+    chosen = {name: FIELDS.get(f"{dag_id}.{name}") or FIELDS[name] for name in fields}
     settings: dict[str, Any] = {
         "catchup": False,
         "is_paused_upon_creation": False,
@@ -131,79 +131,6 @@ def verification_times() -> DailyTimetable:
     return DailyTimetable(DailyTime.of(one.verify) for one in replications if one.comparable)
 
 
-def resync_fields() -> dict[str, Param]:
-    """The form of `resync`. All fields are optional, since it also runs on a schedule."""
-    replications, _ = survey()
-    slaves = sorted({name for one in replications for name in one.slaves})
-    action = {"verify": "verify: report differences", "repair": "repair: mend them"}
-    return {
-        "prefix": _optional(
-            {str(one.prefix): str(one.prefix) for one in replications},
-            "Replication",
-            "The **prefix** of the replication.",
-            none="all",
-        ),
-        "slave": _optional(
-            {name: name for name in slaves},
-            "Slave",
-            "A slave of the chosen **replication**.",
-            none="all of the replication",
-        ),
-        "action": _optional(
-            action, "Action", "Configured is **verify.action** of the replication.", none="as configured"
-        ),
-        "tables": _lines(
-            "Tables", "One a line, as schema.table, with \\* for anything. Empty: as **verify.tables** of the "
-            "configuration says.",
-        ),
-        "sample": _count(
-            0, "Sample", "About how many rows of each table to draw at random, for a statistical check. 0: all."
-        ),
-    }  # fmt: skip
-
-
-def gate_fields() -> dict[str, Param]:
-    replications, _ = survey()
-    shown = {
-        "show": "show: print who keeps it closed",
-        "close": "close: nothing is applied from now on",
-        "open": "open: take a closing back",
-    }
-    return {
-        "prefix": prefix_field(replications),
-        "slave": slave_field(replications),
-        "action": _enum(shown, "Action"),
-        "reason": _text("Reason", "For **close**: why. Everybody who asks why the slave does not follow reads it."),
-    }
-
-
-def failover_fields() -> dict[str, Param]:
-    replications, _ = survey()
-    shown = {
-        "check": "check: list whether the slave could take over, and how it differs",
-        "planned": "planned: the master refuses writes, the slave takes over with all it had",
-        "forced": "forced: the master is lost, the slave takes over with what it has",
-        "abort": "abort: take back what a failover has begun",
-    }
-    return {
-        "prefix": prefix_field(replications),
-        "slave": slave_field(replications),
-        "action": _enum(shown, "Action"),
-        "reverse": _flag(
-            "Reverse", "Of **planned**: the former master becomes a slave of the new one, without a new load."
-        ),
-        "sample": _count(
-            0, "Sample", "Of **planned**: about how many rows of each table are compared before the switch. 0: all."
-        ),
-        "sequence_gap": _count(
-            1000, "Sequence gap", "Of **forced**: how many values beyond those known each sequence leaves free."
-        ),
-        "override": _flag(
-            "Override", "Of **forced**: go on although the master answers. What it commits from then on is lost."
-        ),
-    }
-
-
 def _required(shown: dict[str, str], title: str, description_md: str, *, nothing: str) -> Param:
     """A drop-down. A single choice is preselected. `nothing`: added to the description if there is no choice."""
     if not shown:
@@ -244,16 +171,19 @@ def _count(default: int, title: str, description_md: str) -> Param:
     return Param(default, type="integer", minimum=0, title=title, description_md=description_md)
 
 
-TRANSFERS = {"online": "online: from master to slave", "files": "files: carried there by hand"}
 READS = {
     "committed": "committed: each block as it stands when it is read",
     "snapshot": "snapshot: all tables as of one moment; changes wait until they are loaded",
     "locked": "locked: each block with its rows locked, giving way to the application",
 }
-REJECT_ACTIONS = {
-    "list": "list: print what is set aside",
-    "apply": "apply: have the running apply apply them after all",
-    "drop": "drop: settle them without applying",
+ACTIONS = {
+    "gate": {
+        "show": "show: print who keeps it closed",
+        "close": "close: nothing is applied from now on",
+        "open": "open: take a closing back",
+    },
+    "rejects": {"list": "list: print what is set aside", **SETTLEMENTS},
+    "failover": FAILOVERS,
 }
 REMOVALS = {
     "first": "first: the first transaction; its tables become inconsistent",
@@ -264,6 +194,7 @@ PART = {"section": "Only a part of the slave"}
 FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
     "prefix": prefix_field,
     "slave": slave_field,
+    "initial_update.slave": slaves_field,
     "location": location_field,
     "transfer": lambda _: _enum(TRANSFERS, "Transfer", description_md="How the tables' content reaches the slave."),
     "read": lambda _: _optional(
@@ -286,7 +217,46 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "Keys from", 'The first key of the one table above: 1000, or ["NO", 1000] for two key columns.', **PART
     ),
     "key_to": lambda _: _text("Keys below", "The key that follows the last one.", **PART),
-    "action": lambda _: _enum(REJECT_ACTIONS, "Action"),
+    "gate.action": lambda _: _enum(ACTIONS["gate"], "Action"),
+    "rejects.action": lambda _: _enum(ACTIONS["rejects"], "Action"),
+    "failover.action": lambda _: _enum(ACTIONS["failover"], "Action"),
+    "reverse": lambda _: _flag(
+        "Reverse", "Of **planned**: the former master becomes a slave of the new one, without a new load."
+    ),
+    "failover.sample": lambda _: _count(
+        0, "Sample", "Of **planned**: about how many rows of each table are compared before the switch. 0: all."
+    ),
+    "sequence_gap": lambda _: _count(
+        1000, "Sequence gap", "Of **forced**: how many values beyond those known each sequence leaves free."
+    ),
+    "override": lambda _: _flag(
+        "Override", "Of **forced**: continue although the master answers. What it commits from then on is lost."
+    ),
+    "resync.prefix": lambda replications: _optional(
+        {str(one.prefix): str(one.prefix) for one in replications},
+        "Replication",
+        "The **prefix** of the replication.",
+        none="all",
+    ),
+    "resync.slave": lambda replications: _optional(
+        {name: name for name in sorted({name for one in replications for name in one.slaves})},
+        "Slave",
+        "A slave of the chosen **replication**.",
+        none="all of the replication",
+    ),
+    "resync.action": lambda _: _optional(
+        {"verify": "verify: report differences", "repair": "repair: fix them"},
+        "Action",
+        "Configured is **verify.action** of the replication.",
+        none="as configured",
+    ),
+    "resync.tables": lambda _: _lines(
+        "Tables",
+        "One a line, as schema.table, with \\* for anything. Empty: as **verify.tables** of the configuration says.",
+    ),
+    "resync.sample": lambda _: _count(
+        0, "Sample", "About how many rows of each table to draw at random, for a statistical check. 0: all."
+    ),
     "ids": lambda _: _text(
         "Numbers", "For **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9-12; or **all**."
     ),
@@ -299,6 +269,9 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "a line to DEBUG_TABLE. Empty: none.",
     ),
     "which": lambda _: _enum(REMOVALS, "Which"),
+    "gate.reason": lambda _: _text(
+        "Reason", "For **close**: why. Everybody who asks why the slave does not follow reads it."
+    ),
     "reason": lambda _: _text("Reason", "Why; it is kept and must not be empty."),
     "confirm": lambda _: _text("Confirm", "Type the **prefix** once more."),
     "statement": lambda _: _text(
@@ -314,7 +287,8 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         description_md="How long the query may take on each server. A slave applies nothing meanwhile.",
     ),
 }
-"""Fields of forms by the name of the param; each takes the configured replications."""
+"""Fields of forms by the name of the param, behind that of a DAG if it is this DAG's alone; each takes the configured
+replications."""
 
 
 def _headline(doc: str) -> str:

@@ -4,7 +4,7 @@ Each action starts a DAG, or acts on a run of one, so all of them can be done in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -24,6 +24,8 @@ class Kind(StrEnum):
     LINES = "lines"
     CHOICE = "choice"
     FLAG = "flag"
+    COUNT = "count"
+    """A number of rows, or none for 0."""
     SLAVES = "slaves"
     LOCATION = "location"
     """A place of files: those that the configuration allows are offered."""
@@ -43,6 +45,8 @@ class Field:
     """Values with their labels."""
     default: str = ""
     required: bool = False
+    param: str = ""
+    """The DAG's param, if it has another name."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class Action:
     """The DAG that it starts or whose run it changes. The right to trigger it is required."""
     scope: Scope = Scope.SLAVE
     fields: tuple[Field, ...] = ()
+    conf: Mapping[str, object] = field(default_factory=dict)
+    """Params of the DAG that no field has."""
+    reason: bool = False
+    """Whether the DAG takes the reason as a param, too."""
     danger: bool = False
     """It destroys something that only time or work restores."""
     administer: bool = False
@@ -75,13 +83,17 @@ class Incomplete(Terminal):
 RELOADED = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything.", required=True)
 TABLES = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything. Empty: all.")
 IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all. The page of the slave lists them.", required=True)
-FAILOVERS = (
-    ("check", "check: could it take over?"),
-    ("planned", "planned: the master answers, nothing is lost"),
-    ("forced", "forced: the master is lost"),
-    ("abort", "abort: take back what was begun"),
-)
-TRANSFERS = (("online", "online: from master to slave"), ("files", "files: carried there by hand"))
+FAILOVERS = {
+    "check": "check: could it take over?",
+    "planned": "planned: the master answers, nothing is lost",
+    "forced": "forced: the master is lost",
+    "abort": "abort: take back what was begun",
+}
+TRANSFERS = {"online": "online: from master to slave", "files": "files: carried there by hand"}
+SETTLEMENTS = {
+    "apply": "apply: have the running apply apply them after all",
+    "drop": "drop: settle them without applying",
+}
 
 _ALL = (
     Action(
@@ -93,7 +105,7 @@ _ALL = (
         api.UPDATE,
         fields=(
             Field("slaves", "Slaves", Kind.SLAVES, required=True),
-            Field("transfer", "Transfer", Kind.CHOICE, choices=TRANSFERS, default="online"),
+            Field("transfer", "Transfer", Kind.CHOICE, choices=tuple(TRANSFERS.items()), default="online"),
             Field(
                 "location",
                 "Location of the files",
@@ -152,6 +164,8 @@ _ALL = (
         "Closes the gate: nothing is applied to the slave from then on, and changes wait in ITEMS on the master. "
         "Nothing is lost. No restart opens it.",
         api.GATE,
+        conf={"action": "close"},
+        reason=True,
         why_required=True,
     ),
     Action(
@@ -160,6 +174,8 @@ _ALL = (
         "Removes a person's closure of the gate. The apply continues where it stopped, unless another closure keeps "
         "the gate closed.",
         api.GATE,
+        conf={"action": "open"},
+        reason=True,
     ),
     Action(
         "restart",
@@ -175,8 +191,11 @@ _ALL = (
         api.RESYNC,
         fields=(
             TABLES,
-            Field("sample", "Sample", hint="About how many rows of each table are compared. 0: all.", default="0"),
+            Field(
+                "sample", "Sample", Kind.COUNT, "About how many rows of each table are compared. 0: all.", default="0"
+            ),
         ),
+        conf={"action": "verify"},
     ),
     Action(
         "repair",
@@ -185,6 +204,7 @@ _ALL = (
         "differ than max_repair_rows, a person is asked first.",
         api.RESYNC,
         fields=(TABLES,),
+        conf={"action": "repair", "sample": 0},
         danger=True,
         why_required=True,
     ),
@@ -195,13 +215,7 @@ _ALL = (
         "it was on the master before the change; with force in any case. Drop settles them without applying.",
         api.REJECTS,
         fields=(
-            Field(
-                "action",
-                "What",
-                Kind.CHOICE,
-                choices=(("apply", "apply them after all"), ("drop", "drop them")),
-                default="apply",
-            ),
+            Field("action", "What", Kind.CHOICE, choices=tuple(SETTLEMENTS.items()), default="apply"),
             IDS,
             Field("force", "Overwrite the rows as they are now", Kind.FLAG),
         ),
@@ -215,6 +229,7 @@ _ALL = (
         "until they are loaded. Use it for tables that are absent or inconsistent.",
         api.UPDATE,
         fields=(RELOADED,),
+        conf={"transfer": "online"},
         danger=True,
     ),
     Action(
@@ -224,6 +239,8 @@ _ALL = (
         "The tables that it changes become inconsistent: their changes are left out until they are loaded again "
         "(Reload tables). All other tables continue. Close the gate first; restart the apply afterwards.",
         api.REMOVE,
+        conf={"which": "first"},
+        reason=True,
         danger=True,
         administer=True,
         why_required=True,
@@ -235,6 +252,8 @@ _ALL = (
         "a new initial update. Other slaves are not affected. The purge of ITEMS no longer waits for this slave. Its "
         "page shows the first changes that wait.",
         api.REMOVE,
+        conf={"which": "all"},
+        reason=True,
         danger=True,
         administer=True,
         why_required=True,
@@ -248,7 +267,7 @@ _ALL = (
         "(Answer). Abort takes back what a failover has begun.",
         api.FAILOVER,
         fields=(
-            Field("action", "What", Kind.CHOICE, choices=FAILOVERS, default="check"),
+            Field("action", "What", Kind.CHOICE, choices=tuple(FAILOVERS.items()), default="check"),
             Field("reverse", "Planned: the former master becomes a slave of the new one", Kind.FLAG),
             Field("override", "Forced: continue although the master answers", Kind.FLAG),
         ),
@@ -269,7 +288,7 @@ _ALL = (
         "master, of which the last ones are kept. Their triggers are created again, now and when the hour is over.",
         api.RECONCILE,
         Scope.MASTER,
-        fields=(RELOADED,),
+        fields=(replace(RELOADED, param="debug"),),
     ),
     Action(
         "broadcast",
@@ -376,20 +395,24 @@ def ordered(
 ) -> Order:
     """Checks and converts the form of an action. `lost`: of `loses`. Raises `Incomplete`."""
     values: dict[str, Any] = {}
-    for field in action.fields:
-        text = given.get(field.name, field.default).strip()
-        if field.kind is Kind.SLAVES:
+    for one in action.fields:
+        text = given.get(one.name, one.default).strip()
+        if one.kind is Kind.SLAVES:
             continue
-        if field.kind is Kind.LINES:
-            values[field.name] = [line.strip() for line in text.splitlines() if line.strip()]
-        elif field.kind is Kind.FLAG:
-            values[field.name] = text in ("on", "true", "1")
-        elif field.kind is Kind.CHOICE and text not in dict(field.choices):
-            raise Incomplete(f"{field.label}: {text!r} is none of {', '.join(dict(field.choices))}.", field.name)
+        if one.kind is Kind.LINES:
+            values[one.name] = [line.strip() for line in text.splitlines() if line.strip()]
+        elif one.kind is Kind.FLAG:
+            values[one.name] = text in ("on", "true", "1")
+        elif one.kind is Kind.COUNT:
+            if not (text or "0").isdigit():
+                raise Incomplete(f"{one.label}: {text!r} is no number of rows. Write 0 for all.", one.name)
+            values[one.name] = int(text or 0)
+        elif one.kind is Kind.CHOICE and text not in dict(one.choices):
+            raise Incomplete(f"{one.label}: {text!r} is none of {', '.join(dict(one.choices))}.", one.name)
         else:
-            values[field.name] = text
-        if field.required and not values[field.name]:
-            raise Incomplete(f"{field.label}: missing. {field.hint}".strip(), field.name)
+            values[one.name] = text
+        if one.required and not values[one.name]:
+            raise Incomplete(f"{one.label}: missing. {one.hint}".strip(), one.name)
     if action.scope is Scope.SLAVE and not slaves:
         raise Incomplete(f"{action.label}: choose a slave.")
     why = " ".join(why.split())
@@ -403,40 +426,23 @@ def ordered(
         )
     if "confirm" in values and values["confirm"].upper() != prefix.upper():
         raise Incomplete(f"Confirm: type {prefix}, so that nothing else is uninstalled by mistake.", "confirm")
-    if not str(values.get("sample", "0") or "0").isdigit():
-        raise Incomplete(f"Sample: {values['sample']!r} is no number of rows. Write 0 for all.", "sample")
     return Order(action, prefix, slaves, values, why)
 
 
 def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
     """The params of each run that the action starts."""
-    values, name = order.values, order.action.name
-    if name == "uninstall":
-        return [{"prefix": order.prefix, "confirm": values["confirm"]}]
-    if name == "broadcast":
-        return [{"prefix": order.prefix, "statement": values["statement"], "slaves": ",".join(order.slaves) or None}]
-    if name == "debug":
-        return [{"prefix": order.prefix, "debug": values["tables"]}]
-    if order.action.scope is Scope.MASTER:
-        return [{"prefix": order.prefix}]
-    if name == "initiate":
-        common = {"prefix": order.prefix, "transfer": values["transfer"], "location": values["location"] or None,
-                  "tables": values["tables"]}  # fmt: skip
-        # One export as files serves several slaves; online each slave has its own run.
-        together = values["transfer"] == "files"
-        slaves = [",".join(order.slaves)] if together else list(order.slaves)
-        return [{**common, "slave": slave} for slave in slaves]
-    pair = {"prefix": order.prefix, "slave": order.slave}
-    if name in ("hold", "open"):
-        return [{**pair, "action": "close" if name == "hold" else "open", "reason": order.why or None}]
-    if name in ("verify", "repair"):
-        return [{**pair, "action": name, "tables": values["tables"], "sample": int(values.get("sample") or 0)}]
-    if name == "reload":
-        return [{**pair, "transfer": "online", "tables": values["tables"]}]
-    if name == "failover":
-        return [{**pair, **values}]
-    if name in ("remove_first", "clear"):
-        return [{**pair, "which": "first" if name == "remove_first" else "all", "reason": order.why}]
-    if name == "rejects":
-        return [{**pair, "action": values["action"], "ids": values["ids"], "force": values["force"]}]
-    return [pair]
+    action, conf = order.action, {"prefix": order.prefix, **order.action.conf}
+    for one in action.fields:
+        if one.kind is not Kind.SLAVES:
+            value = order.values[one.name]
+            conf[one.param or one.name] = None if value == "" else value
+    if action.reason:
+        conf["reason"] = order.why or None
+    chosen = any(one.kind is Kind.SLAVES for one in action.fields)
+    if action.scope is Scope.MASTER:
+        return [{**conf, "slaves": ",".join(order.slaves) or None} if chosen else conf]
+    if not chosen:
+        return [{**conf, "slave": order.slave}]
+    # One export as files serves several slaves; online each slave has its own run.
+    together = order.values["transfer"] == "files"
+    return [{**conf, "slave": slave} for slave in ([",".join(order.slaves)] if together else order.slaves)]
