@@ -47,8 +47,8 @@ def _stop_jobs(prefix: Prefix, slave: str) -> None:
     for kind in Kind:
         job = applies.live(str(prefix), slave) if kind is Kind.APPLY else jobs.live(kind, str(prefix), slave)
         if job is not None:
-            applies.stop(job, "./sluice remove", "the replication is removed")
-            applies.await_end(job, STOP_SECONDS)
+            job.stop("./sluice remove", "the replication is removed")
+            job.await_end(STOP_SECONDS)
 
 
 add = partial(commands.run_add, finds=where)

@@ -24,8 +24,8 @@ def made(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id == "run1")
     yield capture
     for job in jobs.all_jobs():
-        jobs.stop(job, "the test", "it is over")
-        jobs.await_end(job, 30)
+        job.stop("the test", "it is over")
+        job.await_end(30)
 
 
 def task(run: str, prefix: str = "ora_") -> Callable[[], None]:
@@ -47,7 +47,7 @@ def test_one_job_reads_the_logs_and_ends_with_all_that_it_started(made: Capture)
     with pytest.raises(AirflowSkipException, match=r"is being read by run run1 of capture_redo"):
         task("run2")()
     assert len(made.programs()) == 2
-    jobs.stop(job, "anna", "maintenance")
-    jobs.await_end(job, 40)
+    job.stop("anna", "maintenance")
+    job.await_end(40)
     assert job.state() is JobState.ENDED
     assert made.programs() == []

@@ -71,7 +71,7 @@ def active_runs(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch)
     for job in jobs.all_jobs():
         job.runner.send(signal.SIGKILL)
         awaited(lambda job=job: not job.runner.alive())
-        jobs.kill_leftovers(job)
+        job.kill_leftovers()
 
 
 def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_a_cleared_task_waits_for_the_end_of_its_job_and_launches_another() -> N
 
 def test_a_dying_job_is_replaced_not_joined() -> None:
     first = begin()
-    jobs.stop(first, "anna", "maintenance")
+    first.stop("anna", "maintenance")
     second = begin(try_number=2)
     assert second.id != first.id and first.state() is JobState.ENDED
 
@@ -270,7 +270,7 @@ def test_an_apply_goes_on_and_is_adopted_when_airflow_has_lost_its_metadata(
     active_runs.add("run2")
     adopted = begin(run="run2")
     assert (adopted.id, adopted.owner.run_id, adopted.state()) == (job.id, "run2", JobState.RUNNING)
-    jobs.stop(adopted, "anna", "x")
+    adopted.stop("anna", "x")
     assert unwatched_applies.function() == []
 
 
@@ -345,9 +345,9 @@ def test_housekeeping_leaves_a_job_that_another_run_takes_over_meanwhile(
 
 def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair() -> None:
     first = begin()
-    jobs.stop(first, "anna", "x")
+    first.stop("anna", "x")
     second = begin(try_number=2)
-    jobs.stop(second, "anna", "x")
+    second.stop("anna", "x")
     for job in (first, second):
         awaited(lambda job=job: job.state() is JobState.ENDED)
         values = json.loads(job.file("result").read_text())

@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if job.runner.alive():
             os.kill(job.runner.pid, signal.SIGKILL)
         until(lambda each=job: not each.runner.alive())  # type: ignore[misc]
-        jobs.kill_leftovers(job)
+        job.kill_leftovers()
 
 
 def launch(kind: Kind = Kind.APPLY, **wish: Any) -> Job:

@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         if job.runner.alive():
             os.kill(job.runner.pid, signal.SIGKILL)
         awaited(lambda job=job: not job.runner.alive())
-        jobs.kill_leftovers(job)
+        job.kill_leftovers()
 
 
 def launch(slave: str = "dr1", **wish: Any) -> Job:
@@ -104,15 +104,15 @@ def test_a_killed_runner_is_noticed_and_takes_the_driver_with_it() -> None:
     os.kill(job.runner.pid, signal.SIGKILL)
     awaited(lambda: job.state() is JobState.LOST)
     awaited(lambda: ProcessIdentity.of(driver) is None)
-    jobs.kill_leftovers(job)
+    job.kill_leftovers()
     awaited(lambda: ProcessIdentity.of(child) is None)
 
 
 def test_a_job_that_is_told_to_stop_ends_by_itself() -> None:
     job = launch(sleep=60)
     said(job, "driver")
-    jobs.stop(job, "anna", "maintenance")
-    jobs.await_end(job, 10)
+    job.stop("anna", "maintenance")
+    job.await_end(10)
     result, request = job.result(), job.stop_request()
     assert result is not None and result.asked and result.rc == 143
     assert request is not None and (request.by, request.reason) == ("anna", "maintenance")
@@ -128,8 +128,8 @@ def test_a_stop_request_alone_reaches_the_runner() -> None:
 def test_a_driver_that_ignores_the_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     job = launch(sleep=60, stubborn=True)
     driver = int(said(job, "driver"))
-    jobs.stop(job, "anna", "maintenance")
-    jobs.await_end(job, 0.5)  # then kills the runner, and with it the driver
+    job.stop("anna", "maintenance")
+    job.await_end(0.5)  # then kills the runner, and with it the driver
     assert job.state() is JobState.LOST
     awaited(lambda: ProcessIdentity.of(driver) is None)
 
@@ -224,5 +224,5 @@ def test_a_flood_of_output_is_kept_and_does_not_stop_the_job() -> None:
 def test_forgetting_a_job_removes_all_its_files(home: Path) -> None:
     job = launch()
     awaited(lambda: job.state() is JobState.ENDED)
-    jobs.forget(job)
+    job.forget()
     assert [file for file in home.rglob("*") if file.is_file() and job.id in file.name] == []

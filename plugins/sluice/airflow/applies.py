@@ -15,7 +15,6 @@ from redis import Redis
 
 from sluice.airflow import connections, jobs
 from sluice.airflow.job import Job, JobState, Kind, Owner, Result, new_id
-from sluice.airflow.job_output import last_lines
 from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import LONG_SECONDS, ApplyQuery, QueryRecord, QueryState
@@ -89,7 +88,7 @@ class QueryJob:
         """The job with another task watching it; written."""
         return QueryJob(self.prefix, self.slave, self.noted.owned_by(self.record, asdict(owner)))
 
-    def request_stop(self, by: str, reason: str) -> None:
+    def stop(self, by: str, reason: str) -> None:
         """Asks its task to end, and returns at once."""
         if self.stop_request() is None:
             self.noted.request_stop(self.id, StopRequest(by, reason, time.time()))
@@ -171,27 +170,6 @@ def read(job_id: str, prefix: str, slave: str) -> Apply | None:
         return job
     last_query = query(prefix, slave)
     return last_query if last_query is not None and last_query.id == job_id else None
-
-
-def stop(apply: Apply, by: str, reason: str) -> None:
-    """Asks an apply to end, and returns at once."""
-    if isinstance(apply, QueryJob):
-        apply.request_stop(by, reason)
-    else:
-        jobs.stop(apply, by, reason)
-
-
-def await_end(apply: Apply, seconds: float) -> None:
-    """Waits until a stopped apply has ended. Raises `job-does-not-end`, `query-does-not-end`."""
-    if isinstance(apply, QueryJob):
-        apply.await_end(seconds)
-    else:
-        jobs.await_end(apply, seconds)
-
-
-def lines(apply: Apply, count: int) -> list[str]:
-    """The end of an apply's log."""
-    return apply.last_lines(count) if isinstance(apply, QueryJob) else last_lines(apply.id, count)
 
 
 def config_digest(replication: Replication) -> str:

@@ -6,7 +6,9 @@ read the state of the job.
 """
 
 import json
+import os
 import secrets
+import signal
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ from typing import Any
 from sluice import whole_files
 from sluice.airflow import state_paths
 from sluice.airflow.process_identity import ProcessIdentity
+from sluice.errors import Transient
 from sluice.model.apply_status import StopRequest
 
 SILENT_SECONDS = 60.0
@@ -91,7 +94,7 @@ class Job:
 
     @property
     def log(self) -> Path:
-        return state_paths.job_logs_folder() / f"{self.id}.log"
+        return log_of(self.id)
 
     def file(self, suffix: str) -> Path:
         return file_of(self.id, suffix)
@@ -145,10 +148,46 @@ class Job:
         job.save()
         return job
 
+    # -- its end
+
     def request_stop(self, by: str, reason: str) -> None:
         """Writes the request; the runner sees it within a second, on any host."""
         if not self.file("stop").exists():
             write_values(self.file("stop"), asdict(StopRequest(by, reason, time.time())))
+
+    def stop(self, by: str, reason: str) -> None:
+        """Asks it to end and returns at once. Its runner sends SIGTERM, and SIGKILL after a grace period."""
+        self.request_stop(by, reason)
+        self.runner.send(signal.SIGTERM)
+
+    def await_end(self, seconds: float) -> None:
+        """Waits until all its processes have ended, after `stop`. Raises `job-does-not-end`."""
+        deadline = time.monotonic() + seconds
+        while self.state() is JobState.RUNNING or self.runner.alive():
+            if time.monotonic() > deadline:
+                if not self.runner.send(signal.SIGKILL):
+                    raise Transient(
+                        f"Job {self.id} (process {self.runner.pid}) was told to end and still runs after {seconds:.0f} "
+                        "s. The next try looks again; end the process by hand if this repeats.",
+                        code="job-does-not-end",
+                    )
+                deadline = time.monotonic() + 5
+            time.sleep(0.1)
+        self.kill_leftovers()
+
+    def kill_leftovers(self) -> int:
+        """Kills the processes that a dead runner left behind; returns their number."""
+        return self.runner.kill_session() if self.state() is not JobState.RUNNING else 0
+
+    def last_lines(self, count: int) -> list[str]:
+        """The end of its log."""
+        return last_lines(self.id, count)
+
+    def forget(self) -> None:
+        """Removes the record, the files and the logs, after its end."""
+        logs = state_paths.job_logs_folder().glob(f"{self.id}.log*")
+        for path in (*state_paths.jobs_folder().glob(f"{self.id}.*"), *logs):
+            path.unlink(missing_ok=True)
 
     @classmethod
     def read(cls, job_id: str) -> "Job | None":
@@ -178,6 +217,22 @@ def file_name(text: str) -> str:
 
 def file_of(job_id: str, suffix: str) -> Path:
     return state_paths.jobs_folder() / f"{job_id}.{suffix}"
+
+
+def log_of(job_id: str) -> Path:
+    return state_paths.job_logs_folder() / f"{job_id}.log"
+
+
+def last_lines(job_id: str, count: int) -> list[str]:
+    """The last lines of a job's log; empty if it is on another host."""
+    try:
+        with open(log_of(job_id), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 400 * count))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if line.strip()][-count:]
 
 
 def write_values(path: Path, values: dict[str, object]) -> None:

@@ -10,12 +10,11 @@ from airflow.sdk import NEVER_EXPIRE, BaseOperator, Context  # type: ignore[attr
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
-from sluice.airflow import applies, connections, jobs, transfer_form
+from sluice.airflow import connections, jobs, transfer_form
 from sluice.airflow.applies import Apply
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.job import Job, JobState, Kind, Owner
-from sluice.airflow.job_output import last_lines
+from sluice.airflow.job import Job, JobState, Kind, Owner, last_lines
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.multi_slave import continues_for_one_slave, has_several_slaves, members
 from sluice.airflow.restart_policy import Next
@@ -134,7 +133,7 @@ class SparkJobOperator(BaseOperator):
     def on_kill(self) -> None:
         """Airflow calls it when a person ends the task while it is not deferred."""
         if self._job is not None:
-            applies.stop(self._job, "Airflow", "its task was ended")
+            self._job.stop("Airflow", "its task was ended")
 
     # -- differences between kinds of jobs
 
@@ -221,14 +220,14 @@ class SparkJobOperator(BaseOperator):
 
     def _replace(self, running: Apply, which: str) -> None:
         self.log.info("The job %s %s is ended first.", running.id, which)
-        applies.stop(running, "Airflow", "another one replaces it")
-        applies.await_end(running, END_SECONDS)
+        running.stop("Airflow", "another one replaces it")
+        running.await_end(END_SECONDS)
 
     def _show(self, job_id: str) -> None:
         """Repeats the end of the job's log in the task's own log: Airflow replaces the triggerer's log at each
         trigger."""
         job = self._read(job_id)
-        for line in applies.lines(job, LINES_SHOWN) if job is not None else last_lines(job_id, LINES_SHOWN):
+        for line in job.last_lines(LINES_SHOWN) if job is not None else last_lines(job_id, LINES_SHOWN):
             self.log.info("| %s", line)
 
     def _report(self, job_id: str, why: str) -> None:
@@ -237,7 +236,7 @@ class SparkJobOperator(BaseOperator):
 
     def _kill_leftovers(self, prefix: str, slave: str) -> None:
         last = jobs.last(self.kind, prefix, slave)
-        if last is not None and (left := jobs.kill_leftovers(last)):
+        if last is not None and (left := last.kill_leftovers()):
             self.log.warning(
                 "Killed %s that the lost job %s left behind.", counted(left, "process", "processes"), last.id
             )

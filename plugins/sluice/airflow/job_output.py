@@ -8,8 +8,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sluice.airflow.job import file_of, read_values, write_values
-from sluice.airflow.jobs import log_of
+from sluice.airflow.job import file_of, log_of, read_values, write_values
 
 CHUNK_BYTES = 256_000
 """Bytes that one call of `read` takes at most."""
@@ -75,18 +74,6 @@ class JobOutput:
     def _next_inode(self, path: Path) -> int:
         files = self._files()
         return _inode(files[files.index(path) - 1])
-
-
-def last_lines(job_id: str, count: int) -> list[str]:
-    """The last lines of a job's log."""
-    try:
-        with open(log_of(job_id), "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 400 * count))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line for line in lines if line.strip()][-count:]
 
 
 def _inode(path: Path) -> int:

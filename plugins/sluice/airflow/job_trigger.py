@@ -13,7 +13,6 @@ from typing import Protocol
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from sluice.airflow import jobs
 from sluice.airflow.deferral_guard import wait_until
 from sluice.airflow.job import Job, JobState, Kind
 from sluice.airflow.job_output import JobOutput
@@ -144,7 +143,7 @@ class JobTrigger(BaseTrigger):
     def _stop(self, reason: str) -> None:
         job = Job.read(self.job_id)
         if job is not None:
-            jobs.stop(job, "Airflow", reason)
+            job.stop("Airflow", reason)
 
     def _taken_over(self) -> str:
         """Why this trigger no longer watches the job; empty if it does."""

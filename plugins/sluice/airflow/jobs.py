@@ -1,15 +1,13 @@
-"""Launching, finding and stopping jobs."""
+"""Launching and finding jobs."""
 
 import contextlib
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from sluice.airflow import state_paths
 from sluice.airflow.job import Job, JobState, Kind, Owner, file_name, new_id
@@ -124,40 +122,3 @@ def last(kind: Kind, prefix: str, slave: str) -> Job | None:
     """The newest job of that kind of the pair, in any state."""
     matching = [job for job in all_jobs() if (job.kind, job.prefix, job.slave) == (kind, prefix, slave)]
     return matching[-1] if matching else None
-
-
-def stop(job: Job, by: str, reason: str) -> None:
-    """Asks a job to end and returns at once. Its runner sends SIGTERM, and SIGKILL after a grace period."""
-    job.request_stop(by, reason)
-    job.runner.send(signal.SIGTERM)
-
-
-def await_end(job: Job, seconds: float) -> None:
-    """Waits until all processes of a stopped job have ended. Raises `job-does-not-end`."""
-    deadline = time.monotonic() + seconds
-    while job.state() is JobState.RUNNING or job.runner.alive():
-        if time.monotonic() > deadline:
-            if not job.runner.send(signal.SIGKILL):
-                raise Transient(
-                    f"Job {job.id} (process {job.runner.pid}) was told to end and still runs after {seconds:.0f} s. "
-                    "The next try looks again; end the process by hand if this repeats.",
-                    code="job-does-not-end",
-                )
-            deadline = time.monotonic() + 5
-        time.sleep(0.1)
-    kill_leftovers(job)
-
-
-def kill_leftovers(job: Job) -> int:
-    """Kills the processes that a dead runner left behind; returns their number."""
-    return job.runner.kill_session() if job.state() is not JobState.RUNNING else 0
-
-
-def forget(job: Job) -> None:
-    """Removes the record, the files and the logs of a job that ended."""
-    for path in (*state_paths.jobs_folder().glob(f"{job.id}.*"), *state_paths.job_logs_folder().glob(f"{job.id}.log*")):
-        path.unlink(missing_ok=True)
-
-
-def log_of(job_id: str) -> Path:
-    return state_paths.job_logs_folder() / f"{job_id}.log"

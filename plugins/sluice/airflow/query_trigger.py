@@ -57,7 +57,7 @@ class QueryTrigger(JobTrigger):
 
     def _stop(self, reason: str) -> None:
         job = QueryJob(self.prefix, self.slave, self.record)
-        job.request_stop("Airflow", reason)
+        job.stop("Airflow", reason)
         job.await_end(END_SECONDS)
 
     def _taken_over(self) -> str:

@@ -291,7 +291,7 @@ def end_orphans() -> int:
             record = Job.read(job.id)
             if record is not None and _is_orphan(record):
                 log.warning("The job %s is ended: %s, which watched it, is over", record.id, record.owner)
-                jobs.stop(record, "housekeeping", "the run that watched it is over")
+                record.stop("housekeeping", "the run that watched it is over")
                 ended += 1
     ended += _end_queries()
     log.info("%s without a run ended", counted(ended, "job"))
@@ -326,7 +326,7 @@ def forget_jobs() -> int:
         and time.time() - job.gone_since() > KEPT_SECONDS
     ]
     for job in old:
-        jobs.forget(job)
+        job.forget()
     strays = _strays({job.id for job in known})
     log.info(
         "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
@@ -346,7 +346,7 @@ def _end_queries() -> int:
             # What this Airflow does not know is another one's with the same Redis, or waits for its adoption.
             if not is_active(query.owner) and is_known(query.owner):
                 log.warning("The apply %s is ended: %s, which watched it, is over", query.id, query.owner)
-                query.request_stop("housekeeping", "the run that watched it is over")
+                query.stop("housekeeping", "the run that watched it is over")
                 ended += 1
     except SluiceError as away:
         log.warning("Applies that are queries of Spark are looked at the next time: %s", away)

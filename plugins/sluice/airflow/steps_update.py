@@ -166,7 +166,7 @@ def settle(context: Context) -> str:
         raise update_not_begun(reason)
     running = jobs.live(Kind.LOAD, str(task.prefix), task.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
-        jobs.stop(running, "Airflow", "its initial update is over")
+        running.stop("Airflow", "its initial update is over")
     update = update_of(task)
     cancelled = _cancel(update, task, reason)
     if reason.startswith(steps.INTERRUPTED):
@@ -174,7 +174,7 @@ def settle(context: Context) -> str:
         time.sleep(KILL_SECONDS)
         cancelled = _cancel(update, task, reason) or cancelled
     if running is not None and running.owner.run_id == ti.run_id:
-        jobs.await_end(running, END_SECONDS)
+        running.await_end(END_SECONDS)
     steps.end_sessions(update)
     raise Terminal(f"{update}: {reason.rstrip('.')}. {_left(task, cancelled)}.", code="update-incomplete")
 
@@ -202,7 +202,7 @@ def _settle_list(context: Context, states: Mapping[str, object], reason: str) ->
     task = TaskContext.of(context)
     running = jobs.live(Kind.LOAD, str(task.prefix), multi_slave.members(context)[0])
     if running is not None and running.owner.run_id == context["ti"].run_id:
-        jobs.stop(running, "Airflow", "its initial update is over")
+        running.stop("Airflow", "its initial update is over")
     reasons = multi_slave.unfinished(task, states, reason)
     if reasons:
         raise slaves_incomplete(task, reasons)

@@ -55,8 +55,8 @@ def rig(
     connect_airflow(monkeypatch, "s", slave)
     yield made
     for job in jobs.all_jobs():
-        jobs.stop(job, "the test", "it is over")
-        jobs.await_end(job, 30)
+        job.stop("the test", "it is over")
+        job.await_end(30)
 
 
 def capture() -> Job:
@@ -122,5 +122,5 @@ def test_a_slave_is_recorded_loaded_kept_compared_and_mended_by_its_tasks(
             assert result.outcome is Outcome.IDENTICAL
         rig.await_current()
         expect_equal(rig)
-    jobs.stop(job, "anna", "maintenance")
-    jobs.await_end(job, 40)
+    job.stop("anna", "maintenance")
+    job.await_end(40)

@@ -131,9 +131,9 @@ def airflow(
     made.endpoint = {"remote": spark.server.url}
     for job in [applies.query("DEMO_", "dr1"), *jobs.all_jobs()]:
         if job is not None:
-            applies.stop(job, "the test", "it is over")
+            job.stop("the test", "it is over")
             with suppress(SluiceError):
-                applies.await_end(job, 60)
+                job.await_end(60)
 
 
 def test_a_query_is_started_found_by_the_next_try_left_by_another_run_and_adopted_when_its_run_is_over(

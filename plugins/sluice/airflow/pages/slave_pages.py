@@ -1,6 +1,5 @@
 """The page of one slave."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from sluice.airflow import applies, connections, jobs
+from sluice.airflow import applies, connections
 from sluice.airflow.job import Job, Owner
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
@@ -38,7 +37,7 @@ from sluice.operate.actions import Scope, of
 
 DAY = 24 * HOUR
 PAST_SHOWN = 10
-LOG_BYTES, LOG_LINES = 64_000, 200
+LOG_LINES = 200
 
 
 def add(
@@ -166,19 +165,7 @@ def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str
         place, short = ("", None) if isinstance(job, Job) else (job.place, job.record.short_session)
         noted = applies.of_pair(prefix, slave).state()
         shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, place, short, noted.standby)
-        if isinstance(job, Job):
-            return shown, log_tail(job), noted.why_process
-        return shown, job.last_lines(LOG_LINES), ""
+        why_process = noted.why_process if isinstance(job, Job) else ""
+        return shown, job.last_lines(LOG_LINES), why_process
     except SluiceError:
         return None, [], ""
-
-
-def log_tail(job: Job) -> list[str]:
-    """The last lines of a process's log. Empty if the log is on another host."""
-    try:
-        with open(jobs.log_of(job.id), "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - LOG_BYTES))
-            return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
-    except OSError:
-        return []
