@@ -47,7 +47,7 @@ class ReachTask:
             except SluiceError as error:
                 found.append(Unreached(side, info.place, host, str(error)))
         try:
-            with closing(redis_store.connect(self.redis_url)) as client, redis_store.classified():
+            with closing(redis_store.connect(self.redis_url)) as client:
                 client.ping()
         except SluiceError as error:
             found.append(Unreached(REDIS, redis_store.address_of(self.redis_url).place, host, str(error)))

@@ -43,8 +43,7 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
     first: Holder | None = None
     while True:
         try:
-            with redis_store.classified():
-                current = holder(client, name)
+            current = holder(client, name)
         except redis_store.StoreUnreachable:
             return None
         if current is None or (current.host == socket.gethostname() and ProcessIdentity.of(current.pid) is None):

@@ -14,7 +14,6 @@ from sluice.capture.reconcile import tables_refused
 from sluice.configuration.resolve import ResolvedTable
 from sluice.configuration.rule import TablePattern
 from sluice.coordination.records import Debugged
-from sluice.coordination.redis_store import classified
 from sluice.counted import counted
 from sluice.database.registry import master_of
 from sluice.database.session import Session
@@ -39,8 +38,7 @@ def check(task: TaskContext) -> None:
     log.info("%s: configured in %s, %s", task, replication.source, rules)
     if len(task.slave_names) > 1:
         multi_slave.check(task)
-    with classified():
-        task.redis.ping()
+    task.redis.ping()
     log.info("%s: reached Redis", task)
     away: Transient | None = None
     try:
@@ -79,8 +77,7 @@ def _note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
 def check_lightly(task: TaskContext) -> None:
     """Reads the configuration, reaches master, slave and Redis, and warns if the accounts lack something. Changes
     nothing."""
-    with classified():
-        task.redis.ping()
+    task.redis.ping()
     preflight_check.warn(task, task.slave_names)
 
 

@@ -19,7 +19,7 @@ import redis
 from sluice.coordination import lease
 from sluice.coordination.lease import Holder
 from sluice.coordination.records import Status
-from sluice.coordination.redis_store import classified
+from sluice.coordination.redis_store import StoreUnreachable
 from sluice.errors import Transient
 from sluice.model.apply_status import ApplyStatus, StopRequest
 from sluice.model.names import Prefix
@@ -135,22 +135,21 @@ class ApplyQuery:
     def exclusive(self) -> Iterator[None]:
         """Only one at a time looks for a query and starts one. Raises `apply-start-held`."""
         lock = self.client.lock(f"{self.key}:starting", timeout=START_SECONDS, blocking_timeout=START_SECONDS)
-        with classified():
-            if not lock.acquire():
-                raise Transient(
-                    f"Another task has been starting the apply for {START_SECONDS:.0f} s ({self.key}:starting in "
-                    "Redis). It is tried again.",
-                    code="apply-start-held",
-                )
+        if not lock.acquire():
+            raise Transient(
+                f"Another task has been starting the apply for {START_SECONDS:.0f} s ({self.key}:starting in "
+                "Redis). It is tried again.",
+                code="apply-start-held",
+            )
         try:
             yield
         finally:
-            with suppress(redis.RedisError):  # it expires
+            with suppress(redis.RedisError, StoreUnreachable):  # it expires
                 lock.release()
 
     def state(self) -> QueryState:
         """Everything, in one round trip."""
-        with classified(), self.client.pipeline(transaction=False) as pipe:
+        with self.client.pipeline(transaction=False) as pipe:
             pipe.hgetall(self.key)
             pipe.get(self._lease)
             pipe.get(self._status)
@@ -180,19 +179,17 @@ class ApplyQuery:
 
     def write(self, record: QueryRecord) -> None:
         """Replaces the record; what is there of another query goes with it."""
-        with classified():
-            before = self.client.hget(self.key, "record")
-            with self.client.pipeline() as pipe:
-                if before is None or json.loads(str(before))["id"] != record.id:
-                    pipe.delete(self.key)
-                pipe.hset(self.key, "record", json.dumps(asdict(record)))
-                pipe.hdel(self.key, "why_process")
-                pipe.execute()
+        before = self.client.hget(self.key, "record")
+        with self.client.pipeline() as pipe:
+            if before is None or json.loads(str(before))["id"] != record.id:
+                pipe.delete(self.key)
+            pipe.hset(self.key, "record", json.dumps(asdict(record)))
+            pipe.hdel(self.key, "why_process")
+            pipe.execute()
 
     def note_process(self, why: str) -> None:
         """Notes that the apply runs as a process, and why."""
-        with classified():
-            self.client.hset(self.key, "why_process", why)
+        self.client.hset(self.key, "why_process", why)
 
     def owned_by(self, record: QueryRecord, owner: Mapping[str, Any]) -> QueryRecord:
         """The record with another task that watches the query; written."""
@@ -209,8 +206,7 @@ class ApplyQuery:
         self._tell(self._standby)
 
     def _tell(self, key: str) -> None:
-        with classified():
-            self.client.set(key, socket.gethostname(), px=int(WATCH_SECONDS * 1000))
+        self.client.set(key, socket.gethostname(), px=int(WATCH_SECONDS * 1000))
 
     def began(self, query_id: str, begun: Begun) -> None:
         """Called by the query's task when it begins to run."""
@@ -231,45 +227,40 @@ class ApplyQuery:
     def free(self, dead: Begun) -> None:
         """Deletes the lease of a task that is dead, so that nobody waits until it expires. It has no effect on data: a
         later epoch fences a task that lives nevertheless."""
-        with classified():
-            held = self.client.get(self._lease)
-            holder = lease.parsed(held)
-            if holder is not None and (holder.host, holder.pid) == (dead.host, dead.pid):
-                self.client.eval(lease.RELEASE, 1, self._lease, str(held))
+        held = self.client.get(self._lease)
+        holder = lease.parsed(held)
+        if holder is not None and (holder.host, holder.pid) == (dead.host, dead.pid):
+            self.client.eval(lease.RELEASE, 1, self._lease, str(held))
 
     # -- the log
 
     def log(self, lines: Sequence[str]) -> None:
         """Adds lines to the log."""
-        with classified(), self.client.pipeline(transaction=False) as pipe:
+        with self.client.pipeline(transaction=False) as pipe:
             for line in lines:
                 pipe.xadd(self._log, {"line": line}, maxlen=LINES_KEPT, approximate=True)
             pipe.execute()
 
     def log_lines(self) -> list[str]:
         """New lines since the last call of anybody, oldest first; at most `LINES_READ`."""
-        with classified():
-            after = str(self.client.get(self._read) or "0")
-            answer: Any = self.client.xrange(self._log, min=f"({after}" if after != "0" else "-", count=LINES_READ)
-            if answer:
-                self.client.set(self._read, answer[-1][0])
+        after = str(self.client.get(self._read) or "0")
+        answer: Any = self.client.xrange(self._log, min=f"({after}" if after != "0" else "-", count=LINES_READ)
+        if answer:
+            self.client.set(self._read, answer[-1][0])
         return [entry["line"] for _, entry in answer]
 
     def last_lines(self, count: int) -> list[str]:
         """The end of the log."""
-        with classified():
-            answer: Any = self.client.xrevrange(self._log, count=count)
+        answer: Any = self.client.xrevrange(self._log, count=count)
         return [entry["line"] for _, entry in reversed(answer)]
 
     def _put(self, name: str, query_id: str, values: Mapping[str, Any]) -> None:
-        with classified():
-            self.client.hset(self.key, name, json.dumps({"id": query_id, **values}))
+        self.client.hset(self.key, name, json.dumps({"id": query_id, **values}))
 
 
 def pairs(client: "redis.Redis") -> list[tuple[str, str]]:
     """Prefix and slave of all pairs of which Redis has a query. Raises `StoreUnreachable`."""
-    with classified():
-        keys = sorted(set(client.scan_iter(match="sluice:*:query", count=1000, _type="HASH")))
+    keys = sorted(set(client.scan_iter(match="sluice:*:query", count=1000, _type="HASH")))
     return [(parts[1], parts[2]) for key in keys if len(parts := str(key).split(":")) == 4]
 
 

@@ -63,7 +63,7 @@ class Gate:
     def close(self, name: str, by: str, reason: str) -> Closure:
         """Adds a closure, or replaces the one of that name. `ADMIN`: see `sluice.apply.admin_closure`."""
         closure = Closure(name, by, reason, datetime.now(UTC).isoformat(timespec="seconds"))
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.hset(self.key, name, closure.text())
             pipe.publish(self.key, name)
             pipe.execute()
@@ -73,12 +73,11 @@ class Gate:
     def restore(self, text: str) -> bool:
         """Restores a closure that Redis has lost; False if there is one of that name."""
         closure = Closure(**json.loads(text))
-        with classified():
-            return bool(self.client.hsetnx(self.key, closure.name, text))
+        return bool(self.client.hsetnx(self.key, closure.name, text))
 
     def open(self, name: str) -> bool:
         """Removes one closure; False if there was none. Other closures keep the gate closed."""
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.hdel(self.key, name)
             pipe.publish(self.key, name)
             opened = bool(pipe.execute()[0])
@@ -88,8 +87,7 @@ class Gate:
 
     def closures(self) -> list[Closure]:
         """All closures, by name; empty if the gate is open."""
-        with classified():
-            return parsed(self.client.hgetall(self.key))
+        return parsed(self.client.hgetall(self.key))
 
     def await_change(self, seconds: float) -> None:
         """Returns when the gate is opened or closed, or after `seconds`. Misses changes before the first call."""

@@ -22,7 +22,6 @@ from sluice.coordination.records import (
     QueueState,
     Status,
 )
-from sluice.coordination.redis_store import classified
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.model.apply_status import ApplyStatus
@@ -105,7 +104,7 @@ def read(
     """`pairs`: slaves by prefix. `minutes`: samples of each slave. `before`: samples and comparisons are taken from
     there instead, which are most of the content and change once a minute at most. Raises `StoreUnreachable`."""
     texts: list[str] = []
-    with classified(), client.pipeline(transaction=False) as pipe:
+    with client.pipeline(transaction=False) as pipe:
         for prefix, slaves in pairs.items():
             texts += [ItemsState(client, prefix).key, Issues(client, prefix).key, QueueState(client, prefix).key]
             texts.append(RedoState(client, prefix).status_key)
@@ -150,7 +149,7 @@ def read(
 
 def past(client: "redis.Redis", prefix: Prefix, slave: str, minutes: int) -> Past:
     """The past of one pair, with up to `minutes` samples. Raises `StoreUnreachable`."""
-    with classified(), client.pipeline(transaction=False) as pipe:
+    with client.pipeline(transaction=False) as pipe:
         pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
         pipe.lrange(Events(client, prefix, slave).key, -Events.KEPT, -1)
         pipe.hgetall(LastChanges(client, prefix, slave).key)

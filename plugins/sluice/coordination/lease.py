@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import redis
 
-from sluice.coordination.redis_store import Clock, classified
+from sluice.coordination.redis_store import Clock, StoreUnreachable
 from sluice.errors import Transient
 from sluice.model.names import Prefix
 
@@ -81,9 +81,8 @@ class Lease:
     def acquire(self) -> None:
         """Takes the lease and starts renewing it. Raises `LeaseHeld`, `StoreUnreachable`."""
         now = self._clock()
-        with classified():
-            if not self._renew():
-                raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
+        if not self._renew():
+            raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
         self._renewed, self._taken_by = now, None
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._keep_renewing, name="lease", daemon=True)
@@ -104,7 +103,7 @@ class Lease:
             self._thread.join(timeout=self.duration)
         try:
             self.client.eval(RELEASE, 1, self.key, self._value)
-        except redis.RedisError:
+        except StoreUnreachable:
             return
 
     def _renew(self) -> bool:
@@ -129,14 +128,12 @@ def key(prefix: Prefix, slave: str) -> str:
 
 def taken(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
     """Whether an apply of the slave is running. Raises `StoreUnreachable`."""
-    with classified():
-        return holder(client, key(prefix, slave)) is not None
+    return holder(client, key(prefix, slave)) is not None
 
 
 def held(client: "redis.Redis") -> list[tuple[str, str]]:
     """Prefix and slave of all leases that are held. Raises `StoreUnreachable`."""
-    with classified():
-        keys = sorted(set(client.scan_iter(match="sluice:*:lease", count=1000)))
+    keys = sorted(set(client.scan_iter(match="sluice:*:lease", count=1000)))
     return [(parts[1], parts[2]) for key in keys if len(parts := str(key).split(":")) == 4]
 
 

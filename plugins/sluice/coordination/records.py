@@ -32,7 +32,6 @@ from typing import Generic, TypeVar
 import redis
 
 from sluice.configuration.resolve import ResolvedTable
-from sluice.coordination.redis_store import classified
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event
 from sluice.model.joining import StartedLoad
@@ -56,17 +55,14 @@ class RedisJson(Generic[Value]):
         self.client, self.key, self._parsed, self._seconds = client, key, parsed, seconds
 
     def read(self) -> Value:
-        with classified():
-            return self._parsed(self.client.get(self.key))
+        return self._parsed(self.client.get(self.key))
 
     def store(self, value: object, *, only_first: bool = False) -> None:
         """Replaces the value. `only_first`: not if there is one."""
-        with classified():
-            self.client.set(self.key, json.dumps(value, default=str), ex=self._seconds, nx=only_first)
+        self.client.set(self.key, json.dumps(value, default=str), ex=self._seconds, nx=only_first)
 
     def delete(self) -> None:
-        with classified():
-            self.client.delete(self.key)
+        self.client.delete(self.key)
 
 
 class RedisList(Generic[Value]):
@@ -85,7 +81,7 @@ class RedisList(Generic[Value]):
     def append(self, texts: Sequence[str]) -> None:
         if not texts:
             return
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.rpush(self.key, *texts)
             pipe.ltrim(self.key, -self._most, -1)
             pipe.expire(self.key, self._seconds)
@@ -93,8 +89,7 @@ class RedisList(Generic[Value]):
 
     def read(self, most: int | None = None) -> list[Value]:
         """The last values, at most `most`."""
-        with classified():
-            return self._parsed(self.client.lrange(self.key, -(most or self._most), -1))
+        return self._parsed(self.client.lrange(self.key, -(most or self._most), -1))
 
 
 class RedisFlag:
@@ -105,16 +100,13 @@ class RedisFlag:
 
     def note(self) -> bool:
         """Sets the flag; whether it was not set before."""
-        with classified():
-            return bool(self.client.set(self.key, "1", nx=True, ex=self._seconds))
+        return bool(self.client.set(self.key, "1", nx=True, ex=self._seconds))
 
     def noted(self) -> bool:
-        with classified():
-            return bool(self.client.exists(self.key))
+        return bool(self.client.exists(self.key))
 
     def forget(self) -> None:
-        with classified():
-            self.client.delete(self.key)
+        self.client.delete(self.key)
 
 
 class Status(RedisJson[ApplyStatus]):
@@ -181,13 +173,11 @@ class LastChanges:
         """`tables`: when the last change of each was committed, in seconds since the epoch."""
         if not tables:
             return
-        with classified():
-            self.client.hset(self.key, mapping={str(table): round(at, 3) for table, at in tables.items()})
+        self.client.hset(self.key, mapping={str(table): round(at, 3) for table, at in tables.items()})
 
     def read(self) -> dict[str, datetime]:
         """By table."""
-        with classified():
-            return self.parsed(self.client.hgetall(self.key))
+        return self.parsed(self.client.hgetall(self.key))
 
     @staticmethod
     def parsed(values: Mapping[bytes | str, bytes | str]) -> dict[str, datetime]:
@@ -393,14 +383,12 @@ class Debugged:
     def add(self, tables: Iterable[TableName], seconds: float = SECONDS) -> None:
         """Debugs `tables` from now on for so many seconds."""
         until = time.time() + seconds
-        with classified():
-            for table in tables:
-                self.client.hset(self.key, json.dumps([table.schema, table.name]), str(until))
+        for table in tables:
+            self.client.hset(self.key, json.dumps([table.schema, table.name]), str(until))
 
     def now(self) -> frozenset[TableName]:
         """The tables that are debugged now."""
-        with classified():
-            noted = self.client.hgetall(self.key)
+        noted = self.client.hgetall(self.key)
         now = time.time()
         return frozenset(TableName(*json.loads(name)) for name, until in noted.items() if float(until) > now)
 
@@ -421,13 +409,11 @@ class UsedLocations:
         self.key = f"sluice:{prefix}:locations"
 
     def add(self, location: Location) -> None:
-        with classified():
-            self.client.sadd(self.key, str(location))
+        self.client.sadd(self.key, str(location))
 
     def read(self) -> list[str]:
         """The locations as texts, sorted."""
-        with classified():
-            return sorted(str(text) for text in self.client.smembers(self.key))
+        return sorted(str(text) for text in self.client.smembers(self.key))
 
 
 def forget(client: "redis.Redis", prefix: Prefix, slave: str | None = None) -> int:
@@ -435,7 +421,6 @@ def forget(client: "redis.Redis", prefix: Prefix, slave: str | None = None) -> i
     stem = f"sluice:{prefix}:" + (f"{slave}:" if slave is not None else "")
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", stem) + "*"
     deleted = 0
-    with classified():
-        for key in list(client.scan_iter(match=pattern, count=1000)):
-            deleted += int(str(client.delete(key)))
+    for key in list(client.scan_iter(match=pattern, count=1000)):
+        deleted += int(str(client.delete(key)))
     return deleted

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import redis
 
-from sluice.coordination.redis_store import StoreUnreachable, classified
+from sluice.coordination.redis_store import StoreRefuses, StoreUnreachable
 
 NEARLY = 0.8
 """The share of its memory from which it is nearly full."""
@@ -18,11 +18,9 @@ def refusal(client: "redis.Redis") -> str:
 
     Raises `StoreUnreachable` if it does not answer.
     """
-    with classified():
-        client.ping()
+    client.ping()
     try:
-        with classified():
-            refused = refused_commands(client, MONITOR)
+        refused = refused_commands(client, MONITOR)
     except StoreUnreachable as failure:
         return str(failure)
     if not refused:
@@ -71,7 +69,8 @@ def refused_commands(client: "redis.Redis", start: str = "") -> dict[str, str]:
     for command, run in tried.items():
         try:
             run()
-        except redis.ResponseError as error:
+        except StoreUnreachable as failure:
+            error = failure.__cause__
             # Within a script it is an error of the script; the driver does not tell the answer to MULTI.
             markers = ("can't run this command", "without MULTI")
             refusal = isinstance(error, redis.exceptions.NoPermissionError)
@@ -91,7 +90,7 @@ def memory(client: "redis.Redis") -> dict[str, str]:
     """What INFO says of memory and persistence; empty if it does not let us ask."""
     try:
         info = {**client.info("memory"), **client.info("persistence")}
-    except redis.exceptions.NoPermissionError:
+    except StoreRefuses:
         return {}
     return {str(name): str(value) for name, value in info.items()}
 

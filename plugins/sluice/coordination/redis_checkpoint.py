@@ -2,7 +2,6 @@
 
 import redis
 
-from sluice.coordination.redis_store import classified
 from sluice.database import registry
 from sluice.model.checkpoint import Stored
 from sluice.model.names import Prefix
@@ -29,13 +28,11 @@ class StoredCheckpoint:
     def write(self, stored: Stored) -> bool:
         """False if an apply with a later epoch has written."""
         values = (str(stored.epoch), stored.fallback.text(), stored.position.text(), str(stored.changes))
-        with classified():
-            return bool(self.client.eval(_WRITE, 1, self.key, *values))
+        return bool(self.client.eval(_WRITE, 1, self.key, *values))
 
     def read(self) -> Stored | None:
         """None without a readable checkpoint: then the slave's own row decides."""
-        with classified():
-            values = self.client.hgetall(self.key)
+        values = self.client.hgetall(self.key)
         try:
             return Stored(
                 int(values["epoch"]),
@@ -48,5 +45,4 @@ class StoredCheckpoint:
 
     def forget(self) -> None:
         """Deletes it: the slave's own row decides from now on."""
-        with classified():
-            self.client.delete(self.key)
+        self.client.delete(self.key)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import redis
@@ -37,10 +38,29 @@ def passwords(address: str) -> set[str]:
         return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
 
 
+class Store(redis.Redis):
+    """A client whose commands raise `StoreUnreachable` or `StoreRefuses` instead of the driver's errors."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        with classified():
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> "_Pipeline":
+        return _Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+
+
+class _Pipeline(redis.client.Pipeline):
+    """The commands of a pipeline of `Store`."""
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        with classified():
+            return super().execute(raise_on_error)
+
+
 def connect(address: str | None = None, seconds: float = 5.0) -> "redis.Redis":
     """A client for `address` (default: `url()`); it connects at its first command. `seconds`: time-out of an answer."""
     with _url_understood():
-        return redis.Redis.from_url(
+        return Store.from_url(
             address or url(),
             decode_responses=True,
             socket_timeout=seconds,
@@ -77,7 +97,7 @@ def serves_anonymous_clients(address: str) -> bool:
     with closing(client):
         try:
             return bool(client.ping())
-        except redis.RedisError:
+        except StoreUnreachable:
             return False
 
 
@@ -99,6 +119,8 @@ def classified() -> Iterator[None]:
     """Turns the driver's errors into `StoreUnreachable` or `StoreRefuses`."""
     try:
         yield
+    except redis.exceptions.NoScriptError:
+        raise  # the driver sends the script, and tries again
     except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
         raise StoreRefuses(
             f"Redis refuses the user of SLUICE_REDIS_URL: {error}. Give it the right with ACL SETUSER, or correct the "

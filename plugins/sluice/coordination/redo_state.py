@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 import redis
 
 from sluice.coordination.lease import Lease
-from sluice.coordination.redis_store import classified
 from sluice.errors import Transient
 from sluice.model.names import Prefix
 from sluice.model.vendors import REDO
@@ -101,34 +100,29 @@ class RedoState:
 
     def next_epoch(self) -> int:
         """Increments the epoch: from now on Redis refuses checkpoints of earlier supervisors."""
-        with classified():
-            return int(self.client.incr(f"{self._key}:epoch"))
+        return int(self.client.incr(f"{self._key}:epoch"))
 
     def store(self, epoch: int, thread: str, files: Mapping[str, str]) -> None:
         """Stores the checkpoint files of a thread's program, name → text. Raises `Superseded`."""
         packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in files.items()}
-        with classified():
-            done = self.client.eval(
-                _STORE, 2, f"{self._key}:epoch", f"{self._key}:checkpoint:{thread}", str(epoch), json.dumps(packed)
-            )
+        done = self.client.eval(
+            _STORE, 2, f"{self._key}:epoch", f"{self._key}:checkpoint:{thread}", str(epoch), json.dumps(packed)
+        )
         if not done:
             raise Superseded(self.prefix)
 
     def stored(self, thread: str) -> dict[str, str]:
         """The stored checkpoint files, name → text; maybe empty."""
-        with classified():
-            text = self.client.get(f"{self._key}:checkpoint:{thread}")
+        text = self.client.get(f"{self._key}:checkpoint:{thread}")
         packed = json.loads(str(text)) if text else {}
         return {name: zlib.decompress(base64.b64decode(value)).decode() for name, value in packed.items()}
 
     def write(self, status: RedoStatus) -> None:
-        with classified():
-            self.client.set(self.status_key, json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
+        self.client.set(self.status_key, json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
 
     def read(self) -> RedoStatus | None:
         """None if no supervisor has written a status for a day."""
-        with classified():
-            return parsed(self.client.get(self.status_key))
+        return parsed(self.client.get(self.status_key))
 
 
 def parsed(text: object) -> RedoStatus | None:

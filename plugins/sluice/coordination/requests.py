@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import redis
 
-from sluice.coordination.redis_store import classified
 from sluice.model.names import Prefix
 from sluice.model.requests import Answer, Request, answer_text, request_text
 
@@ -36,7 +35,7 @@ class Requests:
     def ask(self, request: Request, seconds: float) -> str:
         """Queues a request, which expires after `seconds`; returns its id."""
         name = uuid.uuid4().hex
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.set(self._request(name), request_text(request), px=int(seconds * 1000))
             pipe.rpush(self.key, name)
             pipe.expire(self.key, LIST_SECONDS)
@@ -45,17 +44,16 @@ class Requests:
 
     def next(self) -> Pending | None:
         """The oldest pending request. It stays until it is answered or withdrawn."""
-        with classified():
-            while (name := self.client.lindex(self.key, 0)) is not None:
-                text = self.client.get(self._request(str(name)))
-                if text is not None:
-                    return Pending(str(name), str(text))
-                self.client.lrem(self.key, 1, str(name))
+        while (name := self.client.lindex(self.key, 0)) is not None:
+            text = self.client.get(self._request(str(name)))
+            if text is not None:
+                return Pending(str(name), str(text))
+            self.client.lrem(self.key, 1, str(name))
         return None
 
     def answer(self, name: str, answer: Answer, seconds: float) -> None:
         """Answers a request; the answer expires after `seconds`."""
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.set(self._answer(name), answer_text(answer), px=int(seconds * 1000))
             pipe.lrem(self.key, 1, name)
             pipe.delete(self._request(name))
@@ -63,13 +61,12 @@ class Requests:
 
     def answered(self, name: str) -> str | None:
         """The answer, for `parse_answer`; None if there is none yet, or if it has expired."""
-        with classified():
-            text = self.client.get(self._answer(name))
+        text = self.client.get(self._answer(name))
         return None if text is None else str(text)
 
     def withdraw(self, name: str) -> None:
         """Deletes a request that is done: the apply releases what it held for it."""
-        with classified(), self.client.pipeline() as pipe:
+        with self.client.pipeline() as pipe:
             pipe.lrem(self.key, 1, name)
             pipe.delete(self._request(name), self._answer(name))
             pipe.execute()

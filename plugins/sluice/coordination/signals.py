@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from sluice.coordination import gate
 from sluice.coordination.gate import Closure, Gate
-from sluice.coordination.redis_store import classified
 from sluice.coordination.requests import Requests
 
 
@@ -27,7 +26,7 @@ class Signals:
 
     def read(self) -> SignalsRead:
         """Raises `StoreUnreachable`."""
-        with classified(), self.gate.client.pipeline(transaction=False) as pipe:
+        with self.gate.client.pipeline(transaction=False) as pipe:
             pipe.hgetall(self.gate.key)
             pipe.exists(self.requests.key)
             closures, listed = pipe.execute()

@@ -10,7 +10,6 @@ from typing import TypedDict, cast
 
 import redis
 
-from sluice.coordination.redis_store import classified
 from sluice.model.names import Prefix
 
 LAST = ("since", "time", "position", "rows")
@@ -46,39 +45,35 @@ class VerificationLog:
 
     def write(self, table: str, seen: LastComparison) -> None:
         """Stores a comparison. If the table is not identical, the keys `LAST` keep their values."""
-        with classified():
-            before = self.client.hget(self.key, table)
-            known = json.loads(str(before)) if before else {}
-            kept = {name: known[name] for name in LAST if name in known}
-            if seen.get("outcome") != "identical":
-                seen = cast(LastComparison, {name: value for name, value in seen.items() if name not in LAST})
-            self.client.hset(self.key, table, json.dumps({**kept, **seen}))
+        before = self.client.hget(self.key, table)
+        known = json.loads(str(before)) if before else {}
+        kept = {name: known[name] for name in LAST if name in known}
+        if seen.get("outcome") != "identical":
+            seen = cast(LastComparison, {name: value for name, value in seen.items() if name not in LAST})
+        self.client.hset(self.key, table, json.dumps({**kept, **seen}))
 
     def expect(self, tables: Iterable[str], now: str) -> None:
         """Sets which tables are to be verified: new ones get `since` = `now`, others are deleted."""
         configured = set(tables)
-        with classified():
-            for table in configured:
-                self.client.hsetnx(self.key, table, json.dumps({"since": now}))
-            if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in configured]:
-                self.client.hdel(self.key, *others)
+        for table in configured:
+            self.client.hsetnx(self.key, table, json.dumps({"since": now}))
+        if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in configured]:
+            self.client.hdel(self.key, *others)
 
     def restore(self, kept: Mapping[str, LastComparison]) -> None:
         """Restores what Redis has lost of the copy `kept`; later comparisons stay."""
-        with classified():
-            for table, seen in kept.items():
-                before = self.client.hget(self.key, table)
-                known = json.loads(str(before)) if before else None
-                if known is None:
-                    self.client.hset(self.key, table, json.dumps(seen))
-                elif "time" not in known and "time" in seen:
-                    last = {name: value for name, value in seen.items() if name in LAST}
-                    self.client.hset(self.key, table, json.dumps({**known, **last}))
+        for table, seen in kept.items():
+            before = self.client.hget(self.key, table)
+            known = json.loads(str(before)) if before else None
+            if known is None:
+                self.client.hset(self.key, table, json.dumps(seen))
+            elif "time" not in known and "time" in seen:
+                last = {name: value for name, value in seen.items() if name in LAST}
+                self.client.hset(self.key, table, json.dumps({**known, **last}))
 
     def read(self) -> dict[str, LastComparison]:
         """The entries by table."""
-        with classified():
-            return parsed(self.client.hgetall(self.key))
+        return parsed(self.client.hgetall(self.key))
 
 
 def parsed(seen_tables: Mapping[bytes | str, bytes | str]) -> dict[str, LastComparison]:

@@ -39,7 +39,7 @@ def of_redis(address: str) -> list[Issue]:
 
     Raises `redis-not-configured`, `StoreUnreachable`.
     """
-    with closing(redis_store.connect(address)) as client, redis_store.classified():
+    with closing(redis_store.connect(address)) as client:
         client.ping()
         way = redis_store.address_of(address)
         issues = list(_commands(client))

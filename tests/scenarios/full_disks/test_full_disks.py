@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import redis
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from devstack.postgres import PostgresServer
@@ -16,7 +15,7 @@ from sluice.airflow import jobs, state_paths
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import JobState, Kind, Owner
 from sluice.coordination import redis_store
-from sluice.coordination.redis_store import StoreUnreachable, classified
+from sluice.coordination.redis_store import StoreUnreachable
 from sluice.model.slave_state import SlaveState
 from tests.rig.applying import Applying
 from tests.rig.rig import Database, Rig
@@ -149,8 +148,7 @@ def test_a_full_disk_of_redis_is_told_and_the_apply_goes_on_when_there_is_room(
 
     def refusal() -> str:
         try:
-            with classified():
-                client.set("a key", "x" * 4096)
+            client.set("a key", "x" * 4096)
         except StoreUnreachable as told:
             return str(told)
         return ""
@@ -197,16 +195,16 @@ def test_a_full_disk_of_airflows_jobs_is_told_and_the_task_is_tried_until_there_
     with as_airflow(late):
         job = jobs.launch(Kind.APPLY, "DEMO_", "dr1", owner, {"sleep": 60})
     assert job.state() is JobState.RUNNING
-    jobs.stop(job, "anna", "x")
-    jobs.await_end(job, 30)
+    job.stop("anna", "x")
+    job.await_end(30)
 
 
 def test_redis_without_memory_is_told_as_such(database: Database, tmp_path: Path) -> None:
     server = RedisServer(tmp_path / "redis", settings={"maxmemory": "1mb", "maxmemory-policy": "noeviction"})
     server.start(die_with_parent=True)
     try:
-        client = redis.Redis.from_url(server.url)
-        with pytest.raises(StoreUnreachable, match="Redis is full") as told, classified():
+        client = redis_store.connect(server.url)
+        with pytest.raises(StoreUnreachable, match="Redis is full") as told:
             client.set("a key", "x" * 4_000_000)
             client.set("another", "x")
         assert "no apply has to be restarted" in str(told.value)
