@@ -291,6 +291,45 @@ def test_a_partition_that_is_emptied_after_a_change_of_its_table_loses_its_rows(
     }  # fmt: skip
 
 
+TYPES = """
+CREATE SCHEMA other;
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TYPE other.state AS ENUM ('on', 'off');
+CREATE DOMAIN feeling AS mood CHECK (VALUE <> 'sad');
+CREATE TYPE place AS (street text, mood mood);
+CREATE TYPE span AS RANGE (subtype = time);
+CREATE COLLATION fold (locale = 'C');
+"""
+
+
+@pytest.mark.parametrize(
+    ("column", "statement", "named"),
+    [
+        ("mood", "ALTER TYPE mood RENAME TO humor", "humor"),
+        pytest.param("mood", "ALTER TYPE mood SET SCHEMA other", "other.mood", marks=pytest.mark.long),
+        ("mood[]", "ALTER TYPE mood RENAME TO humor", "humor[]"),
+        ("feeling", "ALTER DOMAIN feeling RENAME TO well", "well"),
+        ("feeling", "ALTER TYPE mood RENAME TO humor", "humor"),
+        pytest.param("place", "ALTER TYPE place RENAME TO address", "address", marks=pytest.mark.long),
+        ("place", "ALTER TYPE mood RENAME TO humor", "humor"),
+        pytest.param("span", "ALTER TYPE span RENAME TO hours", "hours", marks=pytest.mark.long),
+        ("text COLLATE fold", "ALTER COLLATION fold RENAME TO folded", "folded"),
+        ("other.state", "ALTER SCHEMA other RENAME TO theirs", "theirs.state"),
+    ],
+)
+def test_another_name_of_a_type_changes_the_tables_that_use_it(
+    any_master: Master, column: str, statement: str, named: str
+) -> None:
+    any_master.sql(TYPES, "CREATE SCHEMA rest", f"CREATE TABLE rest.typed (id int PRIMARY KEY, v {column})")
+    any_master.register(TableName("rest", "typed"))
+    after = any_master.last_key()
+    any_master.sql(statement)
+    any_master.sql("SELECT demo_check_structure()")
+    (item,) = any_master.items(after, ddl=True)
+    assert item.action == "ALTER" and named in item.content
+    assert any_master.value("SELECT demo_check_structure()") == 0
+
+
 def test_a_renamed_schema_takes_its_tables_along(orders: Master) -> None:
     orders.sql("CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)")
     orders.register("orders", TableName("s", "t"))

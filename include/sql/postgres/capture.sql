@@ -306,15 +306,22 @@ BEGIN
              ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0))), 0))
          FROM pg_index i WHERE i.indrelid = p_relid),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
-             ROW(a.attnum, a.attidentity, a.attcollation), 0))), 0)) FROM pg_attribute a
-         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
+             ROW(a.attnum, a.attidentity, a.attcollation,
+                 CASE WHEN a.attcollation >= 16384 THEN ${schema}.${prefix}collation_name(a.attcollation) END), 0))), 0))
+         FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(d.oid, d.adnum), 0))), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
-        -- What is written of a value depends on what its type is made of.
-        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(y.atttypid, t.plain, t.exact, t.form, t.settings), 0))), 0))
+        -- What is written of a value depends on what its type is made of, and a definition on what that is called.
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
+             ROW(y.atttypid, t.plain, t.exact, t.form, t.settings, p.names), 0))), 0))
          FROM (SELECT DISTINCT a.atttypid FROM pg_attribute a JOIN pg_type p ON p.oid = a.atttypid
                WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped
                  AND p.typnamespace <> 'pg_catalog'::regnamespace) y
-         CROSS JOIN LATERAL ${schema}.${prefix}type_traits(y.atttypid) t),
+         CROSS JOIN LATERAL ${schema}.${prefix}type_traits(y.atttypid) t
+         CROSS JOIN LATERAL (
+             SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(b.oid, b.typname, n.nspname), 0))), 0))
+             FROM ${schema}.${prefix}type_parts(ARRAY[y.atttypid]) x
+             JOIN pg_type b ON b.oid = x.oid JOIN pg_namespace n ON n.oid = b.typnamespace
+         ) p (names)),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(g.name, g.by_row, g.fires_after, g.may_write), 0))), 0))
          FROM ${schema}.${prefix}foreign_triggers(p_relid) g),
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0))), 0)) FROM pg_inherits i
