@@ -1,6 +1,6 @@
 """What a load needs of a slave's vendor: examine and make tables, write rows, complete indexes and constraints."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -181,17 +181,10 @@ class LoadTarget(Protocol):
         """Gathers statistics of the new rows for the slave's planner."""
         ...
 
-    def complete_indexes(
-        self,
-        connection: Session,
-        master: Sequence[Index],
-        stopped: Callable[[], bool] = lambda: False,
-        *,
-        trusted: bool = False,
-    ) -> Completed:
+    def complete_indexes(self, connection: Session, master: Sequence[Index], *, trusted: bool = False) -> Completed:
         """Makes the indexes, unique and exclusion constraints that the slave lacks.
 
-        Makes an index again that an interrupted try left invalid. `stopped` is called before each.
+        Makes an index again that an interrupted try left invalid.
         """
         ...
 
@@ -200,7 +193,6 @@ class LoadTarget(Protocol):
         connection: Session,
         master: Sequence[Constraint],
         replicated: Sequence[TableName],
-        stopped: Callable[[], bool] = lambda: False,
         *,
         trusted: bool = False,
     ) -> Completed:

@@ -7,7 +7,7 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -151,7 +151,7 @@ def open_gate(update: Update, store: Redis) -> None:
     log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
 
 
-def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Completed:
+def finish(update: Update) -> Completed:
     """Makes the master's indexes and constraints that the slave lacks, sets sequences and gathers statistics.
 
     The apply runs meanwhile. What the slave cannot have (because a function is missing, say) is left out, logged, and
@@ -176,8 +176,6 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         # Without tables that were dropped since.
         names = [table for table in of_slave.rows.shapes(slave, loaded) if table not in states]
         for table in names:
-            if stopped():
-                break
             target.analyze(slave, table)
         trusted = update.slave.trusted_ddl
         ready = partial_load.ready_tables(update, master, slave) if update.selection.partial else names
@@ -192,9 +190,9 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             locked = partial(of_slave.sessions.named_lock, slave, update.definitions_lock)
             lock_waits.until_unlocked(lambda: stack.enter_context(locked()))
             created = [index for index in indexes.kept if fitting.wanted(index, update)]
-            done = target.complete_indexes(slave, created, stopped, trusted=trusted)
+            done = target.complete_indexes(slave, created, trusted=trusted)
             checked = [constraint for constraint in checks.kept if fitting.wanted(constraint, update)]
-            done.extend(target.complete_constraints(slave, checked, ready, stopped, trusted=trusted))
+            done.extend(target.complete_constraints(slave, checked, ready, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
         target.complete_columns(slave, names)
         moved = target.advance_sequences(slave, defined.sequences(master, names))

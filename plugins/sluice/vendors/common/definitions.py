@@ -6,7 +6,7 @@ are created without actions and without checking the rows, which are the master'
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
@@ -81,21 +81,12 @@ class Definitions(ABC):
 
     # After a load
 
-    def complete_indexes(
-        self,
-        connection: Session,
-        master: Sequence[Index],
-        stopped: Callable[[], bool] = lambda: False,
-        *,
-        trusted: bool = False,
-    ) -> Completed:
+    def complete_indexes(self, connection: Session, master: Sequence[Index], *, trusted: bool = False) -> Completed:
         """Creates the indexes that the slave lacks."""
         done = Completed()
         wanted, left_out = self._missing_indexes(connection, master)
         done.left_out += left_out
         for index, statement in wanted:
-            if stopped():
-                break
             self._attempt(connection, done, f"index {index.name} of {index.table}", statement)
         return done
 
@@ -104,7 +95,6 @@ class Definitions(ABC):
         connection: Session,
         master: Sequence[Constraint],
         replicated: Sequence[TableName],
-        stopped: Callable[[], bool] = lambda: False,
         *,
         trusted: bool = False,
     ) -> Completed:
@@ -120,8 +110,6 @@ class Definitions(ABC):
                 what = f"foreign key {constraint.name} of {constraint.table}"
                 done.left_out.append((what, f"{constraint.parent} is not replicated"))
         for constraint, statement in self._missing_foreign_keys(connection, master, replicated):
-            if stopped():
-                break
             self._attempt(connection, done, f"foreign key {constraint.name} of {constraint.table}", statement)
         return done
 

@@ -82,23 +82,14 @@ def keys(connection: Session, tables: Sequence[TableName]) -> dict[TableName, tu
     return {TableName(schema, name): (index, kind) for schema, name, index, kind in rows}
 
 
-def complete_indexes(
-    connection: Session,
-    master: Sequence[Index],
-    stopped: Callable[[], bool] = lambda: False,
-    *,
-    trusted: bool = False,
-) -> Completed:
+def complete_indexes(connection: Session, master: Sequence[Index], *, trusted: bool = False) -> Completed:
     """Makes the indexes, unique and exclusion constraints that the slave lacks, over a session in autocommit.
 
-    Makes an index again that an interrupted try left invalid. `stopped` is called before each. `trusted`: any
-    expression may be run.
+    Makes an index again that an interrupted try left invalid. `trusted`: any expression may be run.
     """
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
     for wanted, own in _missing_indexes(connection, master):
-        if stopped():
-            break
         _attempt(done, _name_of(wanted), partial(_index, connection, examiner, wanted, own))
     return done
 
@@ -107,7 +98,6 @@ def complete_constraints(
     connection: Session,
     master: Sequence[Constraint],
     replicated: Sequence[TableName],
-    stopped: Callable[[], bool] = lambda: False,
     *,
     trusted: bool = False,
 ) -> Completed:
@@ -119,8 +109,6 @@ def complete_constraints(
     done = Completed()
     known = set(replicated)
     for wanted, own in _missing_constraints(connection, master):
-        if stopped():
-            break
         if wanted.kind == "f" and wanted.parent not in known:
             done.left_out.append((_name_of(wanted), f"{wanted.parent} is not replicated"))
             continue
