@@ -218,7 +218,8 @@ def sentence(state: SlaveState | None, known: KnownSlave, lag: float | None, bes
     if state is None:
         return "Its state is not known"
     if state is SlaveState.UNCONFIGURED:
-        return "No initial update has begun yet"
+        tried = any(run.dag == api.UPDATE for run in beside.runs)
+        return "No initial update has succeeded yet" if tried else "No initial update has begun yet"
     if stopped := [closure for closure in known.closures if closure.name == ERROR]:
         return f"Stopped: {stopped[0].reason}"
     if known.closures:
