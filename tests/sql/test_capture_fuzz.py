@@ -30,10 +30,13 @@ VALUES = {
     "app.checked": ("5::app.checked", "NULL"),
     "app.span": ("'[1,2)'::app.span", "NULL"),
     "app.queried": ("'x'", "NULL"),
+    "app.measured": ("'[1,2)'::app.measured", "NULL"),
+    "app.pair": ("ROW(5, 'x')::app.pair", "NULL"),
 }
 """Types of columns, and values as expressions."""
 MORE_TYPES = (
     "CREATE TYPE app.mood AS ENUM ('sad', 'ok')",
+    "CREATE TYPE app.place AS ENUM ('here', 'there')",
     "CREATE FUNCTION app.from_mood(v app.mood) RETURNS text LANGUAGE plpgsql AS "
     "$$ BEGIN PERFORM app.say('cast of an enum'); RETURN 'x'; END $$",
     "CREATE CAST (app.mood AS text) WITH FUNCTION app.from_mood(app.mood) AS IMPLICIT",
@@ -53,10 +56,24 @@ MORE_TYPES = (
     "$$ BEGIN PERFORM app.say('index of a leaf below'); RETURN n; END $$",
     "CREATE DOMAIN app.queried AS text CHECK (VALUE <> 'x' OR "
     "ts_rewrite('a', $q$ SELECT 'a'::tsquery, 'b'::tsquery FROM app.say('query of a domain') $q$) IS NOT NULL)",
+    "CREATE FUNCTION app.apart(a float8, b float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS "
+    "$$ BEGIN PERFORM app.say('difference of a range'); RETURN a - b; END $$",
+    "CREATE TYPE app.measured AS RANGE (subtype = float8, subtype_diff = app.apart)",
+    "CREATE TYPE app.pair AS (low app.checked, word app.queried)",
+    *(
+        f"CREATE FUNCTION app.as_{target}(v app.evil) RETURNS {target} LANGUAGE plpgsql AS "
+        f"$$ BEGIN PERFORM app.say('cast to {target}'); RETURN NULL; END $$; "
+        f"CREATE CAST (app.evil AS {target}) WITH FUNCTION app.as_{target}(app.evil) AS ASSIGNMENT"
+        for target in ("json", "jsonb", "bytea", "name", "bigint")
+    ),
+    "CREATE CAST (app.evil AS varchar) WITH INOUT AS IMPLICIT",
     "CREATE TABLE app.audit (what text)",
     "CREATE FUNCTION app.audit() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN INSERT INTO app.audit VALUES (TG_OP); RETURN NULL; END $$",
 )
+DRY = frozenset(("bool", "int", "text", "varchar(20)", "inet", "numeric"))
+"""Types of PostgreSQL's own, of which rows can be read again."""
+OLDER = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class LIMIT 1"
 KEYS = ("(id / 100)", "app.slot(id)", "app.slot(id)", "app.bucket(id)", "(CASE WHEN app.now_true() THEN id / 100 END)")
 """Expressions of partition keys."""
 COLUMNS = ("flag", "v", "ip", "n")
@@ -75,16 +92,37 @@ class Attempt:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.table = f"app.t{seed}"
-        self.kind = self.chance.choice(("plain", "row", "row", "parted", "heir", "tree", "tree", "tree", "tree"))
+        self.kind = self.chance.choice(
+            ("plain", "row", "row", "parted", "heir", "tree", "tree", "tree", "tree", "listed", "listed")
+        )
+        # An attempt leaves kinds of statements out: what one of them does would hide what others can do.
+        self.types = [kind for kind in VALUES if kind in DRY] if self.chance.random() < 0.4 else list(VALUES)
+        self.weights = [weight * self.chance.choice((0, 1, 1, 3)) or 0.1 for weight in (16, 9, 4, 5, 6)]
+        self.refuses, self.turns = self.chance.choice((0, 0, 0.08)), self.chance.choice((0, 0.1, 0.3))
+        self.compares = self.chance.choice((0.05, 0.2, 0.4))
 
     def start(self) -> list[str]:
         pick, table = self.chance.choice, self.table
-        columns = ", ".join(f"{name} {pick(list(VALUES))}" for name in COLUMNS)
+        columns = ", ".join(f"{name} {pick(self.types)}" for name in COLUMNS)
         key = pick(("PRIMARY KEY", "PRIMARY KEY", "") if self.kind != "tree" else ("PRIMARY KEY", ""))
-        number = pick(("int", "int", "app.keyed"))
+        number = pick(("int", "int", "app.keyed")) if len(self.types) == len(VALUES) else "int"
         made = {
             "plain": [f"CREATE TABLE {table} (id {number} {key}, {columns})"],
-            "row": [f"CREATE TABLE {table} (id {number} {key}, {columns})", self._others()],
+            "row": [
+                f"CREATE TABLE {table} (id {number} {key}, {columns})",
+                self._others(),
+                f"INSERT INTO {table} (id) VALUES (1), (2), (3)",
+            ],
+            # By a type of its own: no partition is left out when one of its keys is looked for.
+            "listed": [
+                f"CREATE TABLE {table} (k app.place DEFAULT 'here', id int, {columns}, PRIMARY KEY (k, id)) "
+                "PARTITION BY LIST (k)",
+                f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES IN ('here', 'there') PARTITION BY LIST (k)",
+                f"CREATE TABLE {table}_1_1 PARTITION OF {table}_1 FOR VALUES IN ('here')",
+                *pick(([], [f"CREATE TABLE {table}_1_2 PARTITION OF {table}_1 FOR VALUES IN ('there')"])),
+                self._others(),
+                f"INSERT INTO {table} (id) VALUES (1), (2), (3), (4), (5)",
+            ],
             "parted": [
                 f"CREATE TABLE {table} (id {number} {key}, {columns}) PARTITION BY RANGE (id)",
                 f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES FROM (0) TO (100)",
@@ -116,26 +154,30 @@ class Attempt:
         name = self.table.partition(".")[2]
         return (
             f"CREATE OR REPLACE FUNCTION app.others_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            f"IF pg_trigger_depth() = 1 THEN UPDATE {self.table} SET id = id WHERE random() < 0.5; "
+            f"IF pg_trigger_depth() = 1 THEN UPDATE {self.table} SET id = id WHERE id % 2 = 0; "
             "PERFORM set_config('sluice.nested', 'yes', false); END IF; RETURN NULL; END $$; "
             f"CREATE TRIGGER others AFTER INSERT OR UPDATE OR DELETE ON {self.table} "
             f"FOR EACH ROW EXECUTE FUNCTION app.others_{name}()"
         )
 
     def next(self, intruder: Intruder) -> str:
-        """One statement; many fail, as they do not fit the earlier ones."""
+        """One statement, or several with ;; between them, which the two sessions run by turns; many fail, as they do
+        not fit the earlier ones."""
         pick, table = self.chance.choice, self.table
-        leaves = {"parted": (f"{table}_1", f"{table}_2"), "tree": (f"{table}_1", f"{table}_1_1", f"{table}_1_2")}
+        below = (f"{table}_1", f"{table}_1_1", f"{table}_1_2")
+        leaves = {"parted": (f"{table}_1", f"{table}_2"), "tree": below, "listed": below}
         target = pick((table, table, *leaves.get(self.kind, ())))
+        if self.chance.random() < self.turns:
+            return self._turns()
         if self.kind == "tree" and self.chance.random() < 0.5:
             return self._branch()
-        if self.chance.random() < 0.08:
+        if self.chance.random() < self.refuses:
             return self._refusal(intruder, target)
         column, other = pick(NAMES), pick(NAMES)
-        kind = pick(list(VALUES))
-        value = pick(VALUES[pick(list(VALUES))])
-        action = self.chance.random()
-        if action < 0.4:
+        kind = pick(self.types)
+        value = pick(VALUES[pick(self.types)])
+        (what,) = self.chance.choices(("rows", "columns", "settings", "transactions", "others"), self.weights)
+        if what == "rows":
             key = self.chance.randrange(0, 200)
             return pick((
                 f"INSERT INTO {target} (id, {column}) VALUES ({key}, {value})",
@@ -145,22 +187,21 @@ class Attempt:
                 f"DELETE FROM {target} WHERE id % 3 = {key % 3}",
                 f"TRUNCATE {target}",
             ))  # fmt: skip
-        if action < 0.62:
+        if what == "columns":
             return pick((
                 f"ALTER TABLE {table} ALTER {column} TYPE {kind} USING NULL",
-                f"ALTER TABLE {table} ALTER {column} TYPE app.evil USING NULL",
+                f"ALTER TABLE {table} ALTER {column} TYPE {pick(self.types[-8:])} USING NULL",
                 f"ALTER TABLE {table} ADD {column} {kind}",
                 f"ALTER TABLE {table} ADD {column} uuid DEFAULT gen_random_uuid()",
                 f"ALTER TABLE {table} DROP {column}",
                 f"ALTER TABLE {table} RENAME {column} TO {other}",
                 f"ALTER TABLE {table} ALTER {column} DROP NOT NULL",
             ))  # fmt: skip
-        if action < 0.72:
+        if what == "settings":
             return "SET " + pick(SETTINGS)
-        if action < 0.84:
+        if what == "transactions":
             return pick((
-                "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "COMMIT", "COMMIT", "ROLLBACK", "SAVEPOINT s",
-                "ROLLBACK TO s",
+                "BEGIN", OLDER, "COMMIT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
             ))  # fmt: skip
         ours = [name for (name,) in intruder.administrator.rows(
             "SELECT quote_ident(tgname) FROM pg_trigger "
@@ -218,6 +259,22 @@ class Attempt:
             f'DROP TRIGGER "{name}" ON {target}',
         ))  # fmt: skip
 
+    def _turns(self) -> str:
+        """What another session does between two statements of one, which has planned the first, or has a snapshot."""
+        pick, table = self.chance.choice, self.table
+        low, row = pick((0, 50)), pick((1, 2, 3, 4, 5))
+        written = f"INSERT INTO {table} (id) VALUES ({low + 7}), ({low + 8}); DELETE FROM {table} WHERE id = {low + 7}"
+        removed = f"DELETE FROM {table} WHERE id = {row}" + (" AND k = 'here'" if self.kind == "listed" else "")
+        fits = "IN ('there')" if self.kind == "listed" else "FROM (50) TO (100)"
+        leaf = f"CREATE TABLE {table}_1_2 PARTITION OF {table}_1 FOR VALUES {fits}"
+        between = pick((
+            f"CREATE INDEX ON {table} ((id + app.constant(1)))",
+            f"{leaf}; CREATE INDEX ON {table}_1_2 ((id + app.below(1)))",
+            f"CREATE INDEX ON {table}_1_2 ((id + app.below(1)))",
+            *([self._branch(), self._branch()] if self.kind == "tree" else ()),
+        ))  # fmt: skip
+        return f"{pick((written, removed, OLDER))};;{between};;{pick((removed, removed, written))}"
+
     def _branch(self) -> str:
         """A statement about a partitioned table below the captured one, or about what stands below that."""
         pick, table, account = self.chance.choice, self.table, "PUBLIC"
@@ -263,11 +320,12 @@ class Attempt:
         try:
             for _ in range(steps):
                 number = self.chance.choice((0, 0, 0, 1))
-                statement = self.next(intruder)
-                done.append(f"{number}: {statement}")
-                _attempt(sessions[number], statement)
+                for statement in self.next(intruder).split(";;"):
+                    done.append(f"{number}: {statement}")
+                    _attempt(sessions[number], statement)
+                    number = 1 - number
                 idle = all(session.info.transaction_status == 0 for session in sessions)
-                if idle and self.chance.random() < 0.2:
+                if idle and self.chance.random() < self.compares:
                     done.append("-- compared")
                     _attempt(intruder.master.connection, f"SELECT {intruder.master.name('check_structure')}()")
                 assert not intruder.gained(), "\n".join([*intruder.gained(), *done])
@@ -298,11 +356,15 @@ def intruder(
     request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> Iterator[Intruder]:
     with intruding(database, postgres, event_triggers=request.param == "event triggers") as made:
-        made.administrator.sql(
-            "CREATE EXTENSION tablefunc SCHEMA public", "CREATE EXTENSION refint SCHEMA public", RUNS_TEXT
-        )
-        made.run(*MORE_TYPES)
+        _prepare(made)
         yield made
+
+
+def _prepare(intruder: Intruder) -> None:
+    intruder.administrator.sql(
+        "CREATE EXTENSION tablefunc SCHEMA public", "CREATE EXTENSION refint SCHEMA public", RUNS_TEXT
+    )
+    intruder.run(*MORE_TYPES)
 
 
 def test_nothing_that_an_owner_tries_runs_as_another_account(
@@ -323,3 +385,64 @@ def test_no_statement_of_many_attempts_runs_as_another_account(
         seed += 1
         print(f"seed {seed}")
         Attempt(seed).run(intruder)
+
+
+def _replaced(function: str, old: str, new: str) -> str:
+    """A statement that makes a function of ours anew, with `new` in place of `old`."""
+    return (
+        f"DO $do$ DECLARE code text := pg_get_functiondef('sluice.demo_{function}'::regproc); BEGIN "
+        f"ASSERT strpos(code, $old${old}$old$) > 0; EXECUTE replace(code, $old${old}$old$, $new${new}$new$); END $do$"
+    )
+
+
+_TRIGGERS = _replaced("unsafe_key", "t.kind = 'p'", "false")
+HOLES = {
+    "a bound is as PostgreSQL writes it": (
+        _TRIGGERS,
+        _replaced(
+            "rows_of_leaf",
+            "SELECT CASE WHEN count(*)",
+            "SELECT pg_get_partition_constraintdef(p_leaf) UNION ALL SELECT CASE WHEN count(*)",
+        ),
+    ),
+    "a bound is only looked at": (
+        _TRIGGERS,
+        _replaced(
+            "rows_of_leaf",
+            "FROM pg_partition_ancestors(p_leaf)",
+            "FROM (SELECT pg_get_partition_constraintdef(p_leaf) OFFSET 0) y CROSS JOIN pg_partition_ancestors(p_leaf)",
+        ),
+    ),
+    "triggers are made on any key": (_TRIGGERS,),
+    "a verdict is remembered too long": (
+        _replaced("unreadable_since", "THEN", "OR true THEN"),
+        _replaced(
+            "settle_code",
+            '"sluice".demo_partition_tree(p_relid) b',
+            "(SELECT unnest(sluice.demo_leaves(p_relid)) AS relid) b",
+        ),
+    ),
+    "an older snapshot decides": (_replaced("is_outdated", "= 'read committed'", "<> ''"),),
+}
+"""Faults that were found, each made again by changing our functions."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hole", HOLES)
+def test_attempts_find_holes_that_were_closed(
+    database: Callable[..., ConnectionInfo], postgres: PostgresServer, hole: str, request: pytest.FixtureRequest
+) -> None:
+    for event_triggers in (False, True):
+        with intruding(database, postgres, event_triggers=event_triggers) as intruder:
+            _prepare(intruder)
+            intruder.master.sql(*HOLES[hole])
+            ends = time.monotonic() + request.config.option.intruder_seconds
+            seed = 1_000_000 * (1 + request.config.option.run_number % 1000)
+            while time.monotonic() < ends:
+                seed += 1
+                try:
+                    Attempt(seed).run(intruder)
+                except AssertionError as found:
+                    print(f"{hole}: {seed % 1_000_000} attempts, event triggers: {event_triggers}\n{found}")
+                    return
+    raise AssertionError(f"{hole}: no attempt found it")
