@@ -1,14 +1,17 @@
 """Decisions about an Oracle master without a server: columns, keys and their order, which tables fit."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from sluice.database.digests import by_canonical_texts
+from sluice.model.issue import Severity
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.oracle import column_texts
 from sluice.vendors.oracle.key_order import locate
-from sluice.vendors.oracle.source import fitness
+from sluice.vendors.oracle.source import fitness, preflight_master
 from sluice.vendors.oracle.source.reader import with_places
 from sluice.vendors.oracle.source.row_stream import record
 
@@ -106,3 +109,20 @@ def test_a_text_that_is_no_interval_is_no_literal() -> None:
 
 def test_a_row_is_written_as_csv() -> None:
     assert record((1, None, "", 'a,"b"\n', b"\x00\xff")) == '"1",,"","a,""b""\n","\\x00ff"'
+
+
+@pytest.mark.parametrize("inherited", [0, 1])
+def test_an_account_whose_privileges_anybodys_code_inherits_is_warned(
+    monkeypatch: pytest.MonkeyPatch, inherited: int
+) -> None:
+    monkeypatch.setattr(preflight_master, "account", lambda _: '"SLUICE"')
+    asked: list[object] = []
+
+    def run(text: str, values: object) -> SimpleNamespace:
+        asked.append((values, "'INHERIT PRIVILEGES'" in text and "'PUBLIC'" in text))
+        return SimpleNamespace(fetchone=lambda: (inherited,))
+
+    issues = preflight_master._of_heirs(SimpleNamespace(run=run))  # type: ignore[arg-type]
+    assert asked == [({"name": "SLUICE"}, True)]
+    statements = [(issue.statement, issue.severity) for issue in issues]
+    assert statements == [('REVOKE INHERIT PRIVILEGES ON USER "SLUICE" FROM PUBLIC', Severity.WARNING)] * inherited
