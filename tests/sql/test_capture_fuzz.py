@@ -98,7 +98,8 @@ class Attempt:
         # An attempt leaves kinds of statements out: what one of them does would hide what others can do.
         self.types = [kind for kind in VALUES if kind in DRY] if self.chance.random() < 0.4 else list(VALUES)
         self.weights = [weight * self.chance.choice((0, 1, 1, 3)) or 0.1 for weight in (16, 9, 4, 5, 6)]
-        self.refuses, self.turns = self.chance.choice((0, 0, 0.08)), self.chance.choice((0, 0.1, 0.3))
+        self.refuses = self.chance.choice((0, 0, 0.08))
+        self.turns = self.chance.choice((0, 0.1, 0.3) if self.kind != "listed" else (0.2, 0.5))
         self.compares = self.chance.choice((0.05, 0.2, 0.4))
 
     def start(self) -> list[str]:
@@ -321,6 +322,9 @@ class Attempt:
             for _ in range(steps):
                 number = self.chance.choice((0, 0, 0, 1))
                 for statement in self.next(intruder).split(";;"):
+                    idle = all(session.info.transaction_status == 0 for session in sessions)
+                    if "STATISTICS" in statement and not idle:
+                        continue  # A transaction that does not see it: docs/security.md, limits.
                     done.append(f"{number}: {statement}")
                     _attempt(sessions[number], statement)
                     number = 1 - number
@@ -432,17 +436,14 @@ HOLES = {
 def test_attempts_find_holes_that_were_closed(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer, hole: str, request: pytest.FixtureRequest
 ) -> None:
-    for event_triggers in (False, True):
-        with intruding(database, postgres, event_triggers=event_triggers) as intruder:
-            _prepare(intruder)
-            intruder.master.sql(*HOLES[hole])
-            ends = time.monotonic() + request.config.option.intruder_seconds
-            seed = 1_000_000 * (1 + request.config.option.run_number % 1000)
-            while time.monotonic() < ends:
-                seed += 1
-                try:
-                    Attempt(seed).run(intruder)
-                except AssertionError as found:
-                    print(f"{hole}: {seed % 1_000_000} attempts, event triggers: {event_triggers}\n{found}")
-                    return
+    with intruding(database, postgres, event_triggers=False) as intruder:
+        _prepare(intruder)
+        intruder.master.sql(*HOLES[hole])
+        first = 1_000_000 * (1 + request.config.option.run_number % 1000)
+        for seed in range(first, first + 200):
+            try:
+                Attempt(seed).run(intruder)
+            except AssertionError as found:
+                print(f"{hole}: {seed - first + 1} attempts\n{found}")
+                return
     raise AssertionError(f"{hole}: no attempt found it")
