@@ -433,6 +433,10 @@ class Course:
         for table in replica.uncaptured():
             text = "the replication does not have this table"
             report.findings.append(Finding("not replicated", str(table), text, how_to_capture(prefix)))
+        if replica.failure is None and replica.lost_event_triggers():
+            text = "the script drops Sluice's event triggers: definitions then follow by comparison, new tables wait"
+            remedy = "Make them again afterwards, as docs/capture.md says, and start the DAG reconcile_tables."
+            report.findings.append(Finding("event triggers", slave, text, remedy))
         if replica.failure is None and (message := replica.message()):
             report.findings.append(Finding("message", slave, message))
 

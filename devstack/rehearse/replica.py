@@ -158,6 +158,11 @@ class Replica:
             except SluiceError as error:  # a script may have dropped them
                 self.failure = error
 
+    def lost_event_triggers(self) -> bool:
+        """Whether a script has dropped what tells of definitions."""
+        schema = self.pair.replication.master.schema
+        return self.notified and not PostgresCapture(self.master, self.pair.prefix, schema).has_event_triggers()
+
     def settle(self, seconds: float) -> float | None:
         """Waits until the slave has everything that is committed now; returns the seconds, None if it did not get
         it in that time or its apply has ended."""

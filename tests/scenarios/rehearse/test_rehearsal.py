@@ -141,6 +141,11 @@ def test_a_script_that_ends_all_sessions_is_followed_and_one_that_drops_the_capt
     report = rehearse(f"{ends}CREATE TABLE made (id int PRIMARY KEY);\nINSERT INTO made VALUES (1);", notified=notified)
     assert [one.kind for one in report.findings] == ([] if notified else ["not replicated"])
     assert {table.outcome for table in report.tables} == {"identical"}
+    drops = (
+        "EXECUTE coalesce((SELECT string_agg(format('DROP EVENT TRIGGER %I', evtname), ';') FROM pg_event_trigger), '')"
+    )
+    report = rehearse(f"DO $$ BEGIN {drops}; END $$;", notified=notified)
+    assert [one.kind for one in report.findings] == (["event triggers"] if notified else [])
     report = rehearse(f"SELECT 1;\nDROP SCHEMA sluice CASCADE;\n{ends}SELECT 2;", notified=notified)
     assert ("stopped", "m.sql:2") in {(one.kind, one.place) for one in report.findings}
 
