@@ -1,13 +1,16 @@
 """TABLES and the triggers become those of the configuration, without blocking anybody."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 from sluice.capture import reconcile
 from sluice.capture.plan import Remove
+from sluice.configuration.resolve import ResolvedTable
 from sluice.database import lock_waits
 from sluice.model.connection import ConnectionInfo
 from sluice.model.joining import Rows
@@ -66,6 +69,31 @@ def test_the_status_is_creating_until_the_triggers_are_there(master: Master, mon
     assert [row[2] for row in state(master)] == ["OK", "OK"]
     # Registered once, although it took two runs.
     assert [item.table.name for item in master.items(ddl=True) if "complete" not in item.content].count("blocked") == 1
+
+
+def test_two_runs_at_once_take_each_step_once(master: Master) -> None:
+    """Initial updates of two slaves begin together: each has planned the same steps."""
+    names = [f"t{number}" for number in range(20)]
+    master.sql(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
+
+    def by_two(configured: list[ResolvedTable]) -> None:
+        sessions = [connect(master.info, application="test") for _ in range(2)]
+        plans = [reconcile.propose(one, master.prefix, master.schema, configured).steps for one in sessions]
+        with ThreadPoolExecutor(2) as pool:
+            taken = [
+                pool.submit(reconcile.apply_plan, one, master.prefix, master.schema, steps)
+                for one, steps in zip(sessions, plans, strict=True)
+            ]
+            assert [one.result() for one in taken] == [{}, {}]
+        for one in sessions:
+            one.close()
+
+    by_two([wanted(name) for name in names])
+    assert state(master) == [(name, "IUD", "OK", 0) for name in names]
+    by_two([])
+    assert state(master) == []
+    told = Counter((item.action, item.table.name) for item in master.items(ddl=True) if item.action == "DROP")
+    assert told == {("DROP", name): 1 for name in names}
 
 
 def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from sluice.capture.plan import Add, Alter, Remove, Reorder, Step, plan
 from sluice.configuration.resolve import ResolvedTable
 from sluice.counted import counted
 from sluice.database import lock_waits
-from sluice.database.capture import CaptureRegistry, TablesUnfit
+from sluice.database.capture import Capture, TablesUnfit
 from sluice.database.errors import DatabaseRefused, LockNotAvailable
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.session import Session
@@ -103,11 +103,12 @@ def apply_plan(
     refused: dict[TableName, str] = {}
     connection.expect_idle()
     vendor = master_of(connection.vendor)
-    registry = vendor.capture(connection, prefix, schema).registry
+    capture = vendor.capture(connection, prefix, schema)
+    registry = capture.registry
 
     def take(step: Step) -> None:
         try:
-            _take(connection, registry, step)
+            _take(connection, capture, step)
             log.info("%s: %s: done", prefix, step)
         except LockNotAvailable:
             log.info("%s: %s: the table is being written to, trying again", prefix, step)
@@ -129,17 +130,21 @@ def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iter
     return replace(report, refused=apply_plan(connection, prefix, schema, report.steps))
 
 
-def _take(connection: Session, registry: CaptureRegistry, step: Step) -> None:
-    table = step.table
+def _take(connection: Session, capture: Capture, step: Step) -> None:
+    """Takes a step, unless another run, such as the initial update of another slave, has just taken the same one."""
+    table, registry = step.table, capture.registry
     if isinstance(step, Add):
         # Committed alone: should the trigger fail, the row says CREATING and the next run repairs it.
         with connection.transaction():
+            capture.lock()
             if not registry.has(table):
                 registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
     with connection.transaction():
         vendor_of(connection.vendor).sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
+        capture.lock()
         if isinstance(step, Remove):
-            registry.remove(table)
+            if registry.has(table):
+                registry.remove(table)
         elif isinstance(step, Reorder):
             registry.put_last(table)
         else:
