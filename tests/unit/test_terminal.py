@@ -32,11 +32,13 @@ from sluice.cli.operate import RunFailed, run_act, run_verify
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
 from sluice.errors import RESTART_APPLY, Terminal
+from sluice.load import selection
 from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
 from sluice.model.table_state import how_to_capture, how_to_load
 from sluice.operate.actions import ACTIONS, Incomplete
+from sluice.operate.api import detail_of
 from sluice.operate.remedies import at_terminal, command, on_page
 from sluice.paths import PACKAGE
 from tests.errors import raises_code
@@ -81,6 +83,7 @@ names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, ma
 def test_any_name_of_a_table_survives_a_list_with_commas(pairs: list[tuple[str, str]]) -> None:
     tables = [str(TableName(*pair)) for pair in pairs]
     assert tables_of(",".join(tables)) == tables
+    assert all(selection.names(str(TableName(*pair)), TableName(*pair)) for pair in pairs)
 
 
 @pytest.mark.long
@@ -429,6 +432,20 @@ def test_a_comparison_that_fails_points_at_its_lines(
     monkeypatch.setattr("sluice.cli.operate.failed_task", lambda *_: ("due", ["Start the DAG cdc_apply."]))
     with pytest.raises(RunFailed, match=r"in its task due:\n  Run ./sluice act restart P_ a"):
         run(airflow, "verify", "P_", "a")
+
+
+@pytest.mark.parametrize(
+    "given", ['"a b"."x*"', "a b.x*", '"a b".*', '"a b".x?', "a*.*", '"a b"."x*",a.b', str(TableName("a b", "x*"))]
+)
+def test_a_name_in_double_quotes_means_its_table_and_may_stand_beside_wildcards(given: str) -> None:
+    assert any(selection.names(each, TableName("a b", "x*")) for each in tables_of(given))
+    quoted = given.partition(",")[0].endswith('"x*"')
+    assert any(selection.names(each, TableName("a b", "xy")) for each in tables_of(given)) is not quoted
+
+
+def test_a_name_that_airflow_does_not_offer_is_told_without_its_schema() -> None:
+    detail = "Invalid input for param slave: 'dr9' is not one of [None, 'dr1', 'dr2']\n\nFailed validating 'enum'"
+    assert detail_of(json.dumps({"detail": detail})) == "There is no slave dr9. There are: dr1, dr2."
 
 
 def test_the_terminal_and_the_page_are_told_the_same_tables() -> None:

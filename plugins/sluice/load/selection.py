@@ -1,5 +1,7 @@
 """The choices of a person for one initial update: how it reads, and which part it loads."""
 
+import glob
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -63,5 +65,13 @@ class Selection:
 
 
 def names(pattern: str, table: TableName) -> bool:
-    """Whether `pattern` matches the table, written as in SQL or plainly."""
-    return str(table) == pattern or fnmatchcase(f"{table.schema}.{table.name}", pattern)
+    """Whether `pattern` matches the table, written as in SQL or plainly. What is in double quotes is no wildcard."""
+    plain = f"{table.schema}.{table.name}"
+    return fnmatchcase(plain, pattern) or fnmatchcase(plain, _QUOTED.sub(_literal, pattern))
+
+
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+
+
+def _literal(quoted: re.Match[str]) -> str:
+    return glob.escape(quoted[1].replace('""', '"'))

@@ -1,6 +1,7 @@
 """The calls of Airflow's public API that the actions need, made as the person who acts."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -108,7 +109,15 @@ def detail_of(answer: str) -> str:
         detail = json.loads(answer)["detail"]
     except (ValueError, KeyError, TypeError):
         detail = answer
-    return str(detail).partition("\n\nFailed validating")[0].strip()[:1000]
+    reason = str(detail).partition("\n\nFailed validating")[0].strip()
+    if found := _NOT_OFFERED.fullmatch(reason):
+        offered = found["offered"].removeprefix("None, ").replace("'", "") or "none"
+        reason = f"There is no {found['param']} {found['value']}. There are: {offered}."
+    return reason[:1000]
+
+
+_NOT_OFFERED = re.compile(r"Invalid input for param (?P<param>\w+): '(?P<value>.*)' is not one of \[(?P<offered>.*)\]")
+"""Airflow's words about a value that the form of a DAG does not offer."""
 
 
 def run_path(dag: str, run_id: str) -> str:
