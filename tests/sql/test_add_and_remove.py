@@ -444,6 +444,13 @@ def test_a_url_that_leads_nowhere_or_shows_a_password_is_refused_without_quoting
     assert "secret" not in str(raised.value)
 
 
+def test_a_slaves_name_is_checked_before_anything_else(shop: Shop) -> None:
+    console = Told(yes=True)
+    with pytest.raises(Terminal, match=r"'dr 1' is no slave's name; use letters"):
+        shop.add(console, "--master", "postgresql://no.such.host/a", "--slave", "dr 1=postgresql://no.such.host/b")
+    assert not console.text
+
+
 def test_a_url_is_parsed() -> None:
     found = parse("postgresql://db.example:5433/Shop%20%22x%22?sslmode=require", "sluice")
     assert (found.host, found.port, found.database, found.user) == ("db.example", 5433, 'Shop "x"', "sluice")

@@ -72,7 +72,7 @@ def test_events_have_who_closed_or_opened_a_gate_and_when_a_table_changed(redis_
     assert not gate.open(ADMIN)
     LastChanges(client, SHOP, "a").note({TableName("public", "t"): 12.5})
     past = known_pairs.past(client, SHOP, "a", 60)
-    texts = ["The gate was closed: admin (anna): disk", "The gate's closure 'admin' was taken back"]
+    texts = ["The gate was closed: admin (anna): disk", "The gate's closure 'admin' was lifted"]
     assert [event.text for event in past.events] == texts
     assert past.changed["public.t"].timestamp() == 12.5
     other = known_pairs.past(client, SHOP, "b", 60)

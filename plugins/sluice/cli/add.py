@@ -1,6 +1,7 @@
 """`add`: creates a replication, or a slave of one, from the addresses of databases."""
 
 import argparse
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,12 +14,12 @@ from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
 from sluice.cli.where import Where, uses
-from sluice.configuration.model import Replication
+from sluice.configuration.model import SHORT_NAME, SHORT_NAME_SAYS, Replication
 from sluice.configuration.rule import TablePattern
 from sluice.counted import counted
 from sluice.database.registry import no_database
 from sluice.errors import SluiceError, Terminal
-from sluice.model.issue import MASTER, Severity, errors
+from sluice.model.issue import MASTER, Issue, Severity, errors
 from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import BINLOG, CAPTURED, FIRST, LOGGED_MASTERS
 from sluice.operate import replication_file
@@ -67,13 +68,16 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
         return None
     # At once: passwords of new accounts are stored nowhere else.
     _connections(master if existing_one is None else None, slaves, console, where)
-    _proven(replication, master, slaves, console)
+    in_file = _proven(replication, master, slaves, console)
     if args.event_triggers:
         _event_triggers(replication, master)
         console.say("The event triggers are created: slaves follow DDL on the master at once.")
     file.parent.mkdir(parents=True, exist_ok=True)
     replication_file.put(file, text)
     console.say(f"{prefix} is configured in {file}")
+    if args.start and in_file:
+        then = f"the load waits for it: correct the file, then run {PROGRAM} add {prefix.name.rstrip('_')} --start"
+        raise NotReady(str(prefix), in_file, then)
     return [side.name for side in slaves]
 
 
@@ -107,6 +111,10 @@ def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | No
             raise Terminal(
                 f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).",
                 code="bad-slave-argument",
+            )
+        if not re.fullmatch(SHORT_NAME, name):
+            raise Terminal(
+                f"--slave {text}: {name!r} is no slave's name; {SHORT_NAME_SAYS}.", code="bad-slave-argument"
             )
         if existing_one is not None and name in existing_one.slaves:
             raise Terminal(
@@ -252,17 +260,20 @@ def _equip(
             grants.carried_out(side, statements[side.name])
 
 
-def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> None:
-    """Checks both sides as their accounts. Raises `NotReady`."""
-    # Remedies in the file are possible once it exists; every DAG checks again.
-    issues = [issue.softened() if issue.in_file else issue for issue in grants.as_accounts(replication, master, slaves)]
+def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> list[Issue]:
+    """Checks both sides as their accounts; returns the errors that are mended in the file, which does not exist yet.
+    Raises `NotReady`."""
+    found = grants.as_accounts(replication, master, slaves)
+    in_file = [issue for issue in errors(found) if issue.in_file]
+    issues = [issue.softened() if issue.in_file else issue for issue in found]
     for issue in issues:
         if issue.severity is Severity.WARNING:
             console.say(f"warning: {issue}")
     if wrong := errors(issues):
-        raise NotReady(str(replication.prefix), wrong)
+        raise NotReady(str(replication.prefix), wrong, "it is not configured yet")
     for side in (master, *slaves):
         console.say(f"{side.name}: {side.info.place} answers, and its account has all privileges")
+    return in_file
 
 
 def _event_triggers(replication: Replication, master: Side) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from sluice import config
 from sluice.cli import add, operate, remove, status
 from sluice.cli.connections import Connections
-from sluice.cli.console import Console
+from sluice.cli.console import Console, quiet
 from sluice.cli.initial_update import load
 from sluice.cli.where import Where, airflow_of, folder_of, where
 from sluice.errors import SluiceError
@@ -22,7 +22,8 @@ def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
     """Adds a replication, and with --start loads it. Raises `SluiceError`."""
     console = Console(yes=args.yes, sql=args.print_sql)
     place = finds(args, console)
-    slaves = add.run(args, console, place)
+    with quiet():
+        slaves = add.run(args, console, place)
     if slaves is None:
         return 0
     prefix, _ = named(args.name, place.folder)
@@ -37,7 +38,8 @@ def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
 def run_remove(args: argparse.Namespace, finds: Finds = where) -> int:
     """Removes a replication. Raises `SluiceError`."""
     console = Console(yes=args.yes)
-    remove.run(args, console, finds(args, console))
+    with quiet():
+        remove.run(args, console, finds(args, console))
     return 0
 
 

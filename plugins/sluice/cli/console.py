@@ -6,7 +6,8 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from sluice.errors import Terminal
 from sluice.log_texts import plain
@@ -69,6 +70,18 @@ def script(title: str, statements: Sequence[tuple[str, str]]) -> list[str]:
         before = reason
         lines.append(statement if statement.startswith("--") else f"{statement};")
     return lines
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the log of the library, which is for tasks: a command says in its own words what it does."""
+    log = logging.getLogger("sluice")
+    before = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def log_to_output() -> None:

@@ -137,7 +137,8 @@ def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
     api = _airflow_of(args, finds)
     if args.action == "list":
         state = api.page(_state_of(args))
-        print("\n".join([*state["rejected_changes"], state["trouble"] or f"{state['rejected']} set aside"]))
+        count = counted(state["rejected"], "change") if state["rejected"] else "nothing"
+        print("\n".join([*state["rejected_changes"], state["trouble"] or f"{count} set aside"]))
         return 1 if state["trouble"] else 0
     values = {"action": args.action, "ids": args.ids or "", "force": "on" if args.force else ""}
     return _do(api, "rejects", args, values)

@@ -79,14 +79,14 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     shown, found = _shown(one), one["messages"]
     gate = [closure.partition(": ")[0] if _says(found, _reason(closure)) else closure for closure in one["closures"]]
     facts = {
-        "current as of": f"{one['current_as_of']}, {_behind(one)} behind" if one["current_as_of"] else "–",
+        "current as of": f"{_shown_time(one['current_as_of'])}, {_behind(one)} behind" if one["current_as_of"] else "–",
         "changes": f"{one['changes_per_second']:,.0f}/s" + (f", {one['changes']:,} so far" if one["changes"] else ""),
-        "apply": f"{one['applied_by']}, since {one['since']}" if one["applying"] else "does not run",
+        "apply": f"{one['applied_by']}, since {_shown_time(one['since'])}" if one["applying"] else "does not run",
         "safe mode": one["safe_mode"] or "–",
         "gate": "closed: " + "; ".join(gate) if gate else "open",
         "tables": f"{one['tables']}, {len(one['not_ready'])} not loaded" if one["not_ready"] else str(one["tables"]),
         "rejects": f"{counted(one['rejected'], 'change')} set aside" if one["rejected"] else "none",
-        "verified": f"through {one['verified_through']}" if one["verified_through"] else "never",
+        "verified": f"through {_shown_time(one['verified_through'])}" if one["verified_through"] else "never",
     }
     if one["database"]:
         facts["database"] = one["database"]
@@ -106,6 +106,10 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
     return [*lines, *messages("", found, one["prefix"], one["slave"], colours=colours)]
+
+
+def _shown_time(text: str | None) -> str:
+    return f"{text[:19].replace('T', ' ')} UTC" if text else "–"
 
 
 def _switch(one: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from sluice.configuration.mistakes import Mistake
-from sluice.configuration.model import SHORT_NAME, Endpoint, Replication, SlaveConfig
+from sluice.configuration.model import SHORT_NAME, SHORT_NAME_SAYS, Endpoint, Replication, SlaveConfig
 from sluice.configuration.nodes import Node
 from sluice.configuration.placement import check
 from sluice.configuration.resolve import rule_for
@@ -101,8 +101,7 @@ def _slaves(
     connections: dict[str, Node] = {}
     for name, child in node.entries(_EACH_SLAVE).items():
         if not re.fullmatch(SHORT_NAME, name):
-            right = "use letters, digits, - and _, 63 at most, a letter or digit first"
-            mistakes.append(child.mistake(f"{name!r} is no slave's name", right))
+            mistakes.append(child.mistake(f"{name!r} is no slave's name", SHORT_NAME_SAYS))
         elif name.lower() == MASTER:
             mistakes.append(child.mistake(f"{name!r} means the other side in every command", "choose another name"))
         twin = names.setdefault(name.lower(), child)

@@ -36,6 +36,7 @@ from sluice.model.vendors import BINLOG, FIRST, MASTERS, REDO, REDO_VENDOR, STRE
 DEFAULT_SCHEMA = "sluice"
 """The default schema of Sluice's own tables on both sides."""
 SHORT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
+SHORT_NAME_SAYS = "use letters, digits, - and _, 63 at most, a letter or digit first"
 """The form of names of slaves and feeds."""
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
 _FEEDS = "write the feeds' names with commas between them, e.g. feeds: lake, search"

@@ -82,7 +82,7 @@ class Gate:
             pipe.publish(self.key, name)
             opened = bool(pipe.execute()[0])
         if opened:
-            self._happened(f"The gate's closure '{name}' was taken back")
+            self._happened(f"The gate's closure '{name}' was lifted")
         return opened
 
     def closures(self) -> list[Closure]:

@@ -43,10 +43,10 @@ LOCK_TRIES = 5
 class NotReady(Terminal):
     """A replication cannot begin yet; `issues` holds all errors, in order."""
 
-    def __init__(self, subject: str, issues: Sequence[Issue]):
+    def __init__(self, subject: str, issues: Sequence[Issue], so: str = "nothing was changed"):
         count = "1 thing is lacking" if len(issues) == 1 else f"{len(issues)} things are lacking"
         listed = "\n".join(f"- {issue}" for issue in issues)
-        super().__init__(f"{subject}: {count}, and nothing was changed:\n{listed}\nThen start again.")
+        super().__init__(f"{subject}: {count}, and {so}:\n{listed}\nThen start again.")
         self.issues = tuple(issues)
 
 
@@ -274,7 +274,7 @@ def _losses(
 
 def _accepting(slave: SlaveConfig, columns: Iterable[str]) -> str:
     """What to write in the file to accept what these columns lose, in addition to those that it names."""
-    named = ", ".join(map(json.dumps, [*slave.lossy_columns, *columns]))
+    named = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*slave.lossy_columns, *columns])
     return f"write for the slave {slave.name}: lossy_columns: [{named}]"
 
 

@@ -123,7 +123,7 @@ def test_drift_stops_the_apply_and_closes_the_gate(rig: Callable[..., Rig]) -> N
     told = [event.text for event in Events(gate.client, pair.pair.prefix, "dr1").read()]
     said = [line.split(":")[0].split(",")[0] for line in told if not line.startswith("Safe mode")]
     first = ["The apply has started", "The gate was closed", "The apply has ended"]
-    assert said == [*first, "The gate's closure 'error' was taken back", "The apply has started", "The apply has ended"]
+    assert said == [*first, "The gate's closure 'error' was lifted", "The apply has started", "The apply has ended"]
 
 
 def test_a_closed_gate_holds_everything_back(rig: Callable[..., Rig]) -> None:

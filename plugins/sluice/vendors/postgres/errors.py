@@ -222,6 +222,8 @@ _CHECK_TLS = (
     f"that authority as sslrootcert: in the extras of the Airflow connection; for {PROGRAM} add in the URL, "
     "?sslrootcert=FILE. In the same places sslmode asks for less: see docs/connections.md."
 )
+_HINT = re.compile(r"\s+Is the server running [^?]*\?")
+"""What libpq asks the reader; the remedy says it."""
 _SERVER_SAYS = re.compile(r" failed: \w+: ")
 """A severity, which is FATAL in English: the server answered."""
 
@@ -230,6 +232,7 @@ def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
     # when it refuses a log-in, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
+    text = _HINT.sub("", text)
     if _UNREADABLE.search(text):
         return ServerUnproved, f"{place}: {_sentence(text)} {_ASKS_FOR_IT}"
     if _UNPROVED.search(text):

@@ -103,7 +103,7 @@ def issues(session: OracleSession, replication: Replication, *, light: bool) -> 
         tables = [each.table for each in replication.resolve(OracleRows().tables(session))]
     except Terminal as wrong:
         why = str(wrong).rstrip(".")
-        issues.append(Issue("", "tables of the configuration", why, None, remedy="Correct the file."))
+        issues.append(Issue("", "tables of the configuration", why, None))
     issues += [*of_server(session), *_of_account(session, {table.schema for table in tables}), *_of_heirs(session)]
     if light:
         return issues

@@ -96,7 +96,7 @@ class _Master:
         try:
             return [resolved.table for resolved in self.replication.resolve(existing)]
         except Terminal as wrong:
-            self.lines.append(issue("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
+            self.lines.append(issue("tables of the configuration", str(wrong).rstrip(".")))
         rules = ((table, self.replication.rule(table)) for table in existing)
         return [table for table, rule in rules if rule is not None and rule.replicate]
 
