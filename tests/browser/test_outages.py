@@ -14,14 +14,17 @@ from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.server import Server
 from sluice.airflow.pages import as_data, databases, known
+from sluice.cli.airflow_api import AirflowApi
 from sluice.coordination import lease, redis_store
 from sluice.coordination.records import Status
 from sluice.model.connection import ConnectionInfo
+from sluice.model.failover import Action, Phase, Record, refusal
 from sluice.model.monitor_data import SlaveOverview
 from sluice.operate.open_runs import NOT_ASKED
 from tests.airflow_connections import connect_airflow
 from tests.browser.rig import Monitor, forget_runs
-from tests.browser.told import Told
+from tests.browser.test_truth import start
+from tests.browser.told import OF_SLAVE, Told
 from tests.rig.rig import Rig
 from tests.waiting import until
 
@@ -202,6 +205,28 @@ def test_a_slave_is_what_its_checkpoint_says_whatever_redis_has_lost(
     alone = of_new_server()
     assert alone["state"] == "NORMAL", alone
     assert not [one for one in alone["messages"] if any(text in one["text"] for text in ADVICE) or one["remedy"]]
+
+
+def test_whether_a_master_refuses_writes_is_what_its_slave_says(
+    pair: Rig, servers: tuple[PostgresServer, PostgresServer, RedisServer], server: Monitor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Of a failover that was killed while it switched Airflow knows no more than that its task is tried again."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(databases, "FRESH_SECONDS", 0.0)
+    api = AirflowApi(server.url, token=server.token("olga"))
+    begun, conf = "2026-11-22T10:00:00Z", {"prefix": "DEMO_", "slave": "dr1", "action": "planned"}
+    run = start(api, "failover", "running", conf=conf, prepare="success", switch_over="up_for_retry")
+    record = Record(run, Action.PLANNED, Phase.GUARDED, reverse=False, by="otto", begun_at=begun, guarded_at=begun)
+    with pair.apply():
+        told = seen(server, lambda one: one.slave["applying"])
+        assert told.saying("The master takes writes meanwhile.") >= set(OF_SLAVE), told.places
+        pair.checkpoints.say(refusal(record))
+        told = Told(server, "DEMO_", "dr1")
+        assert told.saying("The master refuses writes meanwhile.") >= set(OF_SLAVE), told.places
+        assert "the master refuses writes since 2026-11-22 10:00:00 UTC" in told.places["master"]
+        servers[1].kill()
+        assert Told(server, "DEMO_", "dr1").saying("The master refuses writes meanwhile."), "its last answer"
 
 
 def test_a_redis_that_is_full_or_refuses_is_named_in_place_of_advice(

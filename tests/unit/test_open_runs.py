@@ -91,29 +91,38 @@ def test_what_is_said_already_is_not_said_twice() -> None:
     assert len(said(other, before=before)) == 1, "another reason"
 
 
-PHASES: dict[str, tuple[Sequence[tuple[str, str]], str, Level]] = {
-    "checks": ([("check", "running")], "is under way. The master takes writes. Its step now: check", Level.WARNING),
-    "prepared": ([("check", "success"), ("begin", "success")], "The master takes writes", Level.WARNING),
-    "prepares": ([("verify", "success"), ("prepare", "running")], "The master takes writes", Level.WARNING),
-    "switches": ([("switch_over", "running")], "the master refuses writes since 11:58:00 UTC", Level.CRITICAL),
-    "was killed": (
-        [("switch_over", "up_for_retry")],
-        "tries its task switch_over again",
-        Level.CRITICAL,
-    ),
+def test_a_run_that_did_nothing_because_of_a_wrong_name_is_no_alarm() -> None:
+    failed = run("resync", "failed", Task("due", "failed", AGO, "'public.nosuch' is no table … [no-such-table]"))
+    ((_, level, remedy),) = said(failed)
+    assert (level, remedy) == (Level.WARNING, "verify")
+
+
+SWITCHES, KILLED = [("switch_over", "running")], [("switch_over", "up_for_retry")]
+PHASES: dict[str, tuple[Sequence[tuple[str, str]], str | None, str, Level]] = {
+    "checks": ([("check", "running")], "", "is under way. The master takes writes. Its step now: check", Level.WARNING),
+    "prepared": ([("check", "success"), ("begin", "success")], "", "The master takes writes", Level.WARNING),
+    "prepares": ([("verify", "success"), ("prepare", "running")], "", "The master takes writes", Level.WARNING),
+    "approaches": (SWITCHES, "", "The master takes writes. Its step now: switch_over", Level.WARNING),
+    "guarded": (SWITCHES, "2026-11-22T11:59:01Z", "the master refuses writes since 11:59:01 UTC", Level.CRITICAL),
+    "not known": (SWITCHES, None, "the master may refuse writes since 11:58:00 UTC", Level.CRITICAL),
+    "was killed before": (KILLED, "", "tries its task switch_over again. The master takes writes", Level.WARNING),
+    "was killed within": (KILLED, "2026-11-22T11:59:01Z", "The master refuses writes meanwhile.", Level.CRITICAL),
+    "was killed somewhere": (KILLED, None, "The master may refuse writes meanwhile.", Level.CRITICAL),
     "switched": (
         [("switch_over", "success"), ("follow", "running")],
+        "",
         "the slave is the master since 11:58:00 UTC",
         Level.WARNING,
     ),
-    "undone": ([("switch_over", "failed"), ("settle", "running")], "The master takes writes", Level.WARNING),
+    "undone": ([("switch_over", "failed"), ("settle", "running")], "", "The master takes writes", Level.WARNING),
 }
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_failover_is_shown_in_each_phase(phase: str) -> None:
-    tasks, text, level = PHASES[phase]
-    one = run("failover", "running", *(Task(name, state, AGO) for name, state in tasks), action="planned")
+    tasks, refused, text, level = PHASES[phase]
+    parts = [Task(name, state, AGO) for name, state in tasks]
+    one = run("failover", "running", *parts, action="planned", refused=refused)
     ((told, how, _),) = said(one)
     assert told.startswith("The failover") and text in told and how is level
     assert bool(of_failover([one], NOW)) is (level is Level.CRITICAL), "the master's own page says it, too"

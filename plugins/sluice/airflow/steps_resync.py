@@ -28,7 +28,7 @@ from sluice.configuration.model import Replication
 from sluice.configuration.options import VerifyOptions
 from sluice.coordination.records import Events
 from sluice.coordination.verification_log import LastComparison, VerificationLog
-from sluice.counted import counted
+from sluice.counted import counted, listed
 from sluice.errors import SluiceError, Terminal
 from sluice.load import selection
 from sluice.load.selection import Selection
@@ -154,11 +154,11 @@ def verdict(entries: list[Entry] | None) -> str:
         outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
         if outcome is Outcome.IDENTICAL:
             return str(outcome)
-        wrong = [f"{table['table']} {table['outcome']}" for table in tables if table["outcome"] != Outcome.IDENTICAL]
-        listed = "; ".join(wrong[:10]) + (f"; and {len(wrong) - 10} more" if len(wrong) > 10 else "")
-        raise Terminal(
-            f"{outcome}: {listed}. The report is {written.with_suffix('.html')}", code="tables-not-identical"
-        )
+        kinds = [kind for kind in Outcome if kind is not Outcome.IDENTICAL]
+        found = {kind: [table["table"] for table in tables if table["outcome"] == kind] for kind in kinds}
+        wrong = "; ".join(f"{kind}: {listed(names, 10, 'table')}" for kind, names in found.items() if names)
+        link = state_paths.report_link(context["run_id"])
+        raise Terminal(f"{wrong}. The report is at {link}", code="tables-not-identical")
 
 
 def question(pairs: Iterable[Report]) -> dict[str, str]:

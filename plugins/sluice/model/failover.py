@@ -1,6 +1,7 @@
 """A failover of a slave: its actions, its phases and its record. No I/O."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -239,3 +240,9 @@ REFUSAL = "The master refuses writes since "
 def refusal(record: Record) -> str:
     """For status and pages, while a failover makes its master refuse writes."""
     return f"{REFUSAL}{record.guarded_at}, for failover {record.id}, until this slave is the master or it is aborted"
+
+
+def refused_since(message: str, failover_id: str) -> str:
+    """Since when the failover makes its master refuse writes, by the slave's `message`; empty if it does not."""
+    found = re.search(rf"{REFUSAL}(\S+), for failover {re.escape(failover_id)},", message)
+    return found[1] if found else ""

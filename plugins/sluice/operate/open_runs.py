@@ -53,6 +53,9 @@ class Run:
     tasks: tuple[Task, ...] = ()
     question: Question | None = None
     note: str = ""
+    refused: str | None = None
+    """Since when the master refuses writes, as the slave of a planned failover says: ISO 8601, empty if it takes them;
+    None if the slave's database has not answered."""
 
     @property
     def active(self) -> bool:

@@ -10,7 +10,7 @@ other pages wait for a database or for Redis.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -143,16 +143,17 @@ class Databases:
         place = self._slaves.setdefault((str(replication.prefix), name), _Place())
         return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
 
-    def answers(self, pairs: Sequence[tuple[Replication, str]]) -> Answers:
+    def answers(self, pairs: Sequence[tuple[Replication, str]], now: Collection[tuple[str, str]] = ()) -> Answers:
         """The last answers of slaves' databases. Those that are old are asked again; it waits only for those that were
-        never asked before, for a moment. Blocks."""
+        never asked before and for those of `now`, for a moment. Blocks."""
         places = {
             (one.prefix, name): (self._slaves.setdefault((str(one.prefix), name), _Place()), one) for one, name in pairs
         }
         first = []
         for (_, name), (place, replication) in places.items():
-            if not place.asked and time.monotonic() - place.read_at >= AGAIN_SECONDS:
-                new, place.asked = place.read_at == float("-inf"), True
+            urgent = (str(replication.prefix), name) in now
+            if not place.asked and time.monotonic() - place.read_at >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
+                new, place.asked = urgent or place.read_at == float("-inf"), True
                 asking = ASKING.submit(_ask, place, replication, name)
                 first += [asking] if new else []
         wait(first, timeout=FIRST_SECONDS)

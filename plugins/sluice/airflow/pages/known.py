@@ -17,15 +17,16 @@ from fastapi import HTTPException
 
 from sluice import config
 from sluice.airflow.pages.databases import ASKING, NO_ANSWER, Answers, Databases, in_thread
-from sluice.airflow.pages.run_messages import Beside
+from sluice.airflow.pages.run_messages import Beside, switches
 from sluice.config import Survey
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
 from sluice.coordination import known_pairs, redis_check, redis_store
 from sluice.coordination.known_pairs import HOUR, Known, Past
 from sluice.errors import SluiceError
+from sluice.model.failover import refused_since
 from sluice.model.names import Prefix
-from sluice.operate.open_runs import NOT_ASKED, Airflow
+from sluice.operate.open_runs import NOT_ASKED, Airflow, Run
 
 FRESH_SECONDS = 1.0
 """How long an answer is reused, so that many open pages cost no more than one."""
@@ -150,14 +151,15 @@ class Watch:
         except SluiceError as failure:
             known, at = (before.known, before.at) if before else (Known(), now)
             trouble = str(failure)
-        answers = self._databases.answers(
-            [
-                (one, slave)
-                for one in survey.replications
-                for slave in one.slaves
-                if trouble or known.slave(one.prefix, slave).says_too_little
-            ]
-        )
+        switching = {(run.prefix, slave) for run in airflow.runs if switches(run) for slave in run.slaves}
+        asked = [
+            (one, slave)
+            for one in survey.replications
+            for slave in one.slaves
+            if trouble or known.slave(one.prefix, slave).says_too_little or (str(one.prefix), slave) in switching
+        ]
+        answers = self._databases.answers(asked, switching)
+        airflow = replace(airflow, runs=tuple(_refused(run, answers) for run in airflow.runs)) if switching else airflow
         return Gathered(survey, known, at, trouble, airflow, answers, store, warnings)
 
     def _known(self, pairs: Mapping[Prefix, list[str]]) -> Known:
@@ -208,6 +210,15 @@ class Watch:
             parts = [part for one in survey.replications for part in one.points_at]
             self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), survey
         return self._surveyed[1]
+
+
+def _refused(run: Run, answers: Answers) -> Run:
+    """The run; that of a failover that switches with what its slave says of the master's writes."""
+    if not switches(run):
+        return run
+    seen = answers.get((Prefix(run.prefix), run.slaves[0]), NO_ANSWER).seen
+    message = seen.checkpoint.message if seen and seen.checkpoint else None
+    return replace(run, refused=None if message is None else refused_since(message, run.id))
 
 
 def _read(pairs: Mapping[Prefix, list[str]], minutes: int, before: Known | None = None) -> Known:

@@ -47,6 +47,8 @@ AGAIN: Mapping[str, str] = {
     api.NOTIFY: "send_test",
 }
 """The action that does again what failed."""
+MISTAKEN = ("[no-such-table]", "[unknown-rejects]")
+"""How the reasons of runs end that did nothing, because a person named what does not exist."""
 SWITCH = "switch_over"
 """The task of a failover that makes the slave the master; in a planned one the master refuses writes while it runs."""
 
@@ -160,7 +162,7 @@ PAUSED = {
 
 def of_failover(runs: Iterable[Run], now: datetime) -> list[Message]:
     """For the master: a failover that makes it refuse writes."""
-    return [_phase(run, now) for run in runs if run.dag == api.FAILOVER and run.active and _guarded(run)]
+    return [_phase(run, now) for run in runs if _guarded(run)]
 
 
 def scheduler_down(airflow: Airflow, now: datetime) -> str:
@@ -211,7 +213,8 @@ def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
         remedy = "reload"
     elif run.dag == api.RESYNC and run.action == "repair":
         remedy = "repair"
-    return [Message(text, Level.CRITICAL, remedy, tables, dag=run.dag, run=run.id, failed=True)]
+    level = Level.WARNING if reason.endswith(MISTAKEN) else Level.CRITICAL
+    return [Message(text, level, remedy, tables, dag=run.dag, run=run.id, failed=True)]
 
 
 def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
@@ -222,9 +225,11 @@ def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
     tried = next((task for task in run.tasks if task.state == RETRIED), None)
     if tried is not None:
         reason = f": {tried.reason}" if tried.reason else "."
-        guarded = run.dag == api.FAILOVER and _guarded(run)
+        guarded = _guarded(run)
         text = f"{NAMES[run.dag]} tries its task {tried.name} again{reason}"
-        text += " The master refuses writes meanwhile." if guarded else ""
+        if switches(run):
+            may = "refuses" if run.refused else "may refuse" if guarded else "takes"
+            text = f"{text.rstrip('.')}. The master {may} writes meanwhile."
         return [_message(run, text, Level.CRITICAL if guarded else Level.WARNING)]
     waits = run.state == QUEUED or (bool(run.tasks) and all(_idle(task) for task in run.tasks))
     if waits and run.since and (now - run.since).total_seconds() > QUEUE_SECONDS:
@@ -246,10 +251,16 @@ def _idle(task: Task) -> bool:
     return task.state in ("", *WAITING)
 
 
-def _guarded(run: Run) -> bool:
-    """Whether the master refuses writes because of the failover, also while a killed task waits for its next try."""
+def switches(run: Run) -> bool:
+    """Whether the task runs in which the master comes to refuse writes, or a killed one waits for its next try."""
     switch = run.task(SWITCH)
-    return run.action == "planned" and switch is not None and not _idle(switch) and switch.state not in ENDED
+    planned = run.dag == api.FAILOVER and run.active and run.action == "planned"
+    return planned and switch is not None and not _idle(switch) and switch.state not in ENDED
+
+
+def _guarded(run: Run) -> bool:
+    """Whether the master refuses writes because of the failover, as far as is known: its slave knows."""
+    return switches(run) and run.refused != ""
 
 
 def _phase(run: Run, now: datetime) -> Message:
@@ -259,7 +270,10 @@ def _phase(run: Run, now: datetime) -> Message:
     switch = run.task(SWITCH)
     since = _since(switch.since if switch else None, now)
     if _guarded(run):
-        return _message(run, f"{who} is under way: the master refuses writes{since}.{step}", Level.CRITICAL)
+        text = f"the master may refuse writes{since}: the slave's database, which knows, has not answered."
+        if run.refused:
+            text = f"the master refuses writes{_since(datetime.fromisoformat(run.refused), now)}."
+        return _message(run, f"{who} is under way: {text}{step}", Level.CRITICAL)
     if switch is not None and switch.state == "success":
         return _message(run, f"{who}: the slave is the master{since}, and is being completed.{step}", Level.WARNING)
     return _message(run, f"{who} is under way. The master takes writes.{step}", Level.WARNING)
