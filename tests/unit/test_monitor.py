@@ -129,6 +129,14 @@ def test_what_a_slave_is_its_checkpoint_says_when_redis_does_not() -> None:
     assert stale.state is SlaveState.UNCONFIGURED, "what Redis has of a slave that was removed counts no more"
 
 
+def test_what_the_last_apply_said_of_itself_does_not_outlive_it() -> None:
+    """After a failover: the apply ended while the master refused writes, and the slave is the master."""
+    before = said(state="SWITCHING", message="The master refuses writes since", not_ready={"s.t": "absent"})
+    checkpoint = Checkpoint("dr1", SlaveState.MASTER, message="Master since planned failover f1")
+    one = row(replication(), "dr1", known(before, runs=False), NOW, Beside(checkpoint=checkpoint, answered=NOW))
+    assert (one.state, one.sentence, one.not_ready) == (SlaveState.MASTER, "Master since planned failover f1", {})
+
+
 def said_of(state: str) -> dict[str, Any]:
     return {**said(), "state": state}
 

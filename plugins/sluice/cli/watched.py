@@ -79,7 +79,8 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     shown, found = _shown(one), one["messages"]
     gate = [closure.partition(": ")[0] if _says(found, _reason(closure)) else closure for closure in one["closures"]]
     facts = {
-        "current as of": f"{_shown_time(one['current_as_of'])}, {_behind(one)} behind" if one["current_as_of"] else "–",
+        "current as of": _shown_time(one["current_as_of"])
+        + (f", {_behind(one)} behind" if one["lag_seconds"] is not None else ""),
         "changes": f"{one['changes_per_second']:,.0f}/s" + (f", {one['changes']:,} so far" if one["changes"] else ""),
         "apply": f"{one['applied_by']}, since {_shown_time(one['since'])}" if one["applying"] else "does not run",
         "safe mode": one["safe_mode"] or "–",
@@ -113,8 +114,9 @@ def _shown_time(text: str | None) -> str:
 
 
 def _switch(one: Mapping[str, str]) -> str:
-    refused = f", which refused writes since {one['guarded_at']}" if one["guarded_at"] else ""
-    return f"{one['at']}  {one['master']} in place of {one['former']}{refused}: {one['action']}, by {one['by']}"
+    refused = f", which refused writes since {_shown_time(one['guarded_at'])}" if one["guarded_at"] else ""
+    at = _shown_time(one["at"])
+    return f"{at}  {one['master']} in place of {one['former']}{refused}: {one['action']}, by {one['by']}"
 
 
 def evidence(body: str) -> list[str]:

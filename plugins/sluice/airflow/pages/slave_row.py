@@ -178,13 +178,14 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime, 
 
 
 def completed(known: KnownSlave, beside: Beside) -> KnownSlave:
-    """Redis's content with what it lacks and CHECKPOINT has: a person's closure, and tables that are not ready."""
+    """Redis's content with what it lacks and CHECKPOINT has: a person's closure; the message, and tables that are not
+    ready, unless an apply runs, which says them. What the last apply said of them is as old as its state."""
     checkpoint = beside.checkpoint
     if checkpoint is None:
         return known
     if checkpoint.closed and not any(closure.name == ADMIN for closure in known.closures):
         known = replace(known, closures=[*known.closures, Closure(**json.loads(checkpoint.closed))])
-    if known.status.get("state"):
+    if known.status.get("state") and known.holder is not None:
         return known
     not_ready = {str(table): checkpoint.tables.explain(table) for table in checkpoint.tables}
     loading = [str(table) for table in checkpoint.tables.loading]
