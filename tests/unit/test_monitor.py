@@ -135,6 +135,7 @@ def test_what_the_last_apply_said_of_itself_does_not_outlive_it() -> None:
     checkpoint = Checkpoint("dr1", SlaveState.MASTER, message="Master since planned failover f1")
     one = row(replication(), "dr1", known(before, runs=False), NOW, Beside(checkpoint=checkpoint, answered=NOW))
     assert (one.state, one.sentence, one.not_ready) == (SlaveState.MASTER, "Master since planned failover f1", {})
+    assert not one.offers("initiate"), "it would empty the master"
 
 
 def said_of(state: str) -> dict[str, Any]:

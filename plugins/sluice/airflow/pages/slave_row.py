@@ -114,7 +114,7 @@ class SlaveRow:
         follows = state in APPLYING or state is SlaveState.INITIAL
         known = self.state is not None and not self.store
         useful = {
-            "initiate": known,
+            "initiate": known and state not in (SlaveState.SWITCHING, SlaveState.MASTER),
             "cancel": updating,
             "approve": self.asked,
             "hold": follows,
