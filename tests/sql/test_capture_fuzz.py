@@ -440,7 +440,7 @@ def test_attempts_find_holes_that_were_closed(
         _prepare(intruder)
         intruder.master.sql(*HOLES[hole])
         first = 1_000_000 * (1 + request.config.option.run_number % 1000)
-        for seed in range(first, first + 200):
+        for seed in range(first, first + 400):
             try:
                 Attempt(seed).run(intruder)
             except AssertionError as found:
