@@ -1,6 +1,7 @@
 """Types and collations that are made or changed after the load follow, at their place among the rows."""
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -102,6 +103,10 @@ class AnyTypes:
             self.run(f"ALTER TABLE {table} ADD c{len(self.tables[table])} {self.tables[table][-1]}")
 
     def change_type(self) -> None:
+        # A range's constructor keeps its name.
+        own = [name for name in self.types if name.startswith("public.") and not re.search("range|several", name)]
+        if own and self.chance.random() < 0.3:
+            self.rename_type(self.chance.choice(own))
         if not self.composites:
             return
         name = self.chance.choice(list(self.composites))
@@ -205,6 +210,34 @@ def test_a_collation_made_later_follows_with_its_rules(pair_of: MakePair, postgr
         pair.await_current()
         pair.assert_equal()
         assert pair.slave.execute("SELECT w FROM public.tag WHERE name = 'A' AND w = 'X'").fetchone() == ("x",)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
+def test_a_table_and_its_types_move_to_schemas_that_the_slave_lacks(pair_of: MakePair, told: bool) -> None:
+    pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
+    pair.master.execute(
+        b"""CREATE TYPE public.mood AS ENUM ('sad', 'ok'); CREATE TYPE public.place AS (x int, m public.mood);
+        CREATE DOMAIN public.euro AS int CHECK (VALUE > 0);
+        CREATE TABLE public.good (id int PRIMARY KEY, m public.mood, p public.place, e public.euro[]);
+        INSERT INTO public.good VALUES (1, 'sad', ROW(1, 'ok'), '{5}')"""
+    )
+    pair.prepare(first := pair.update("first"))
+    if not told:
+        comparing(pair)
+    with pair.apply():
+        pair.load_to_normal(first)
+        pair.master.execute(b'CREATE SCHEMA "The shop"; CREATE SCHEMA types')
+        for moved in ('TABLE public.good SET SCHEMA "The shop"', "TYPE public.mood SET SCHEMA types",
+                      "TYPE public.place SET SCHEMA types", "DOMAIN public.euro SET SCHEMA types",
+                      'SCHEMA "The shop" RENAME TO store', "SCHEMA types RENAME TO kinds"):  # fmt: skip
+            pair.master.execute(f"ALTER {moved}".encode())
+            pair.master.execute(b"SELECT public.demo_check_structure()")
+            pair.await_current()
+        pair.master.execute(b"INSERT INTO store.good VALUES (2, 'ok', ROW(2, 'sad'), '{6}')")
+        pair.master.execute(b"UPDATE store.good SET p.m = 'sad' WHERE id = 1")
+        pair.await_current()
+        assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
+        pair.assert_equal([TableName("store", "good")])
 
 
 @pytest.mark.one_in(2)

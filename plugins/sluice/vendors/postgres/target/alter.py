@@ -57,6 +57,7 @@ from sluice.vendors.postgres.target.alter_plan import (
 )
 from sluice.vendors.postgres.target.not_null import NotNull
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
+from sluice.vendors.postgres.types import create_schema
 
 log = logging.getLogger("sluice.apply")
 
@@ -278,8 +279,7 @@ class Alterer:
         lines = [column_clause(column, version) for column in shape.columns]
         if shape.key:
             lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in shape.key)})")
-        if self.connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(table.schema)]).fetchone() == (True,):
-            self._do(table, f"CREATE SCHEMA {quoted(table.schema)}")
+        self._create_schema(table, table.schema)
         statement = f"CREATE TABLE {quoted(table.schema, table.name)} ({', '.join(lines)})"
         self._examine_columns(wanted, shape.columns, statement)
         self._follow_composites(wanted, wanted)
@@ -360,6 +360,7 @@ class Alterer:
             present = enums.labels(self.connection, enum)
             moved = enums.moves(old, enum) if present is None else None
             if moved is not None and (present := enums.labels(self.connection, moved[0])) is not None:
+                self._create_schema(new.table, enum.schema)
                 for statement in moved[1]:
                     self._do(new.table, statement)
             try:
@@ -371,6 +372,8 @@ class Alterer:
 
     def _follow_composites(self, old: TableDefinition, new: TableDefinition) -> None:
         if self._of_master is None:
+            for schema in {composite.schema for composite in new.composites}:
+                self._create_schema(new.table, schema)
             try:
                 new_types.follow(self.connection, old, new, partial(self._do, new.table))
             except new_types.AttributesDiffer as differ:
@@ -480,6 +483,7 @@ class Alterer:
             self._do(old, f"ALTER TABLE {name} RENAME TO {quoted(new.name)}")
             name = quoted(old.schema, new.name)
         if old.schema != new.schema:
+            self._create_schema(old, new.schema)
             self._do(old, f"ALTER TABLE {name} SET SCHEMA {quoted(new.schema)}")
 
     def _drop_key(self, table: TableName, old: TableDefinition) -> None:
@@ -490,6 +494,12 @@ class Alterer:
 
     def _shape(self, table: TableName) -> TableShape | None:
         return catalog.shape(self.connection, table)
+
+    def _create_schema(self, table: TableName, schema: str) -> None:
+        try:
+            create_schema(self.connection, schema)
+        except psycopg.Error as error:
+            raise self._refused(table, f"CREATE SCHEMA {quoted(schema)}", error) from error
 
     def _do(self, table: TableName, statement: str) -> None:
         try:
