@@ -11,6 +11,8 @@ from tests.scenarios.applications.replicated import Replicated, as_application, 
 
 pytestmark = pytest.mark.long
 
+OWN = ("alembic_version", "slot_pool")
+"""It makes its default pool again after each migration, as the newest version knows pools, and fails."""
 VERSIONS = ("2.7.0", "2.8.1", "2.9.2", "2.10.3", "3.0.0", "3.1.0", "3.2.0", "3.3.0")
 
 
@@ -39,8 +41,8 @@ def test_airflows_migrations_go_forward_and_back_with_rows_between(
             try:
                 airflow(direction, *yes, "--to-version", version)
             except AssertionError:  # it takes these rows for its own, and cannot read them
-                any_content.remove(session, "alembic_version")
+                any_content.remove(session, *OWN)
                 airflow(direction, *yes, "--to-version", version)
             pair.expect_equal(f"{direction} to {version}")
-            any_content.write(session, seed, "alembic_version")
+            any_content.write(session, seed, *OWN)
             pair.expect_equal(f"rows at {version}")

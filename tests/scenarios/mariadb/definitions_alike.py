@@ -21,22 +21,22 @@ SELECT c.relname, p.relname,
     (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(conkey) WITH ORDINALITY AS k (num, place)
      JOIN pg_attribute AS a ON a.attrelid = conrelid AND a.attnum = k.num),
     (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(confkey) WITH ORDINALITY AS k (num, place)
-     JOIN pg_attribute AS a ON a.attrelid = confrelid AND a.attnum = k.num)
+     JOIN pg_attribute AS a ON a.attrelid = confrelid AND a.attnum = k.num),
+    NOT EXISTS (
+        SELECT 1 FROM unnest(conkey, confkey) AS k (num, parent)
+        JOIN pg_attribute AS a ON a.attrelid = conrelid AND a.attnum = k.num
+        JOIN pg_attribute AS p ON p.attrelid = confrelid AND p.attnum = k.parent
+        WHERE (a.atttypid, a.atttypmod) <> (p.atttypid, p.atttypmod)
+    )
 FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid JOIN pg_class AS p ON p.oid = confrelid
 WHERE contype = 'f' AND convalidated AND connamespace = 'public'::regnamespace
-AND NOT EXISTS (
-    SELECT 1 FROM unnest(conkey, confkey) AS k (num, parent)
-    JOIN pg_attribute AS a ON a.attrelid = conrelid AND a.attnum = k.num
-    JOIN pg_attribute AS p ON p.attrelid = confrelid AND p.attnum = k.parent
-    WHERE (a.atttypid, a.atttypmod) <> (p.atttypid, p.atttypmod)
-)
 """
 
 
 def differing(pair: Rig) -> list[str]:
     """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique,
-    without included columns; MariaDB gives each foreign key an index, has none whose columns are of two types, and no
-    unique index of texts without a length."""
+    without included columns; MariaDB gives each foreign key an index, may have none whose columns are of two types, and
+    has no unique index of texts without a length."""
     tables = pair.tables()
     own: dict[TableName, list[Any]] = {table: [] for table in tables}
     for index in slave_catalog.own_indexes(pair.slave, tables):
@@ -61,15 +61,15 @@ def differing(pair: Rig) -> list[str]:
         if each.unique and not each.primary and (table, each.columns) not in unique
     ]
     keys = {
-        (child, parent, tuple(columns), tuple(parents))
-        for child, parent, columns, parents in pair.master.execute(FOREIGN_KEYS.encode()).fetchall()
+        (child, parent, tuple(columns), tuple(parents)): alike
+        for child, parent, columns, parents, alike in pair.master.execute(FOREIGN_KEYS.encode()).fetchall()
     }
     own_keys = {
         (each.key.child.name, each.key.parent.name, each.key.columns, each.key.parent_columns)
         for each in slave_catalog.foreign_keys(pair.slave, tables)
     }
-    found += [f"foreign key {key}" for key in sorted(keys - own_keys)]
-    return found + [f"only on the slave: foreign key {key}" for key in sorted(own_keys - keys)]
+    found += [f"foreign key {key}" for key, alike in sorted(keys.items()) if alike and key not in own_keys]
+    return found + [f"only on the slave: foreign key {key}" for key in sorted(own_keys - keys.keys())]
 
 
 def _texts_without_length(pair: Rig, table: TableName) -> set[str]:
