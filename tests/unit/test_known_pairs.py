@@ -84,6 +84,18 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
     assert list(found.samples) == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
 
 
+def test_samples_that_are_as_before_stay_the_same_objects(redis_url: str) -> None:
+    """Their curves are kept by them: they were drawn anew each second for every open page."""
+    with redis_store.connect(redis_url) as client:
+        for slave in ("a", "b"):
+            History(client, SHOP, slave).add(Sample(1, 2.5, 3))
+        first = known_pairs.read(client, {SHOP: ["a", "b"]})
+        History(client, SHOP, "b").add(Sample(2, 0.5, 1))
+        again = known_pairs.read(client, {SHOP: ["a", "b"]}, former=first)
+    assert again.slave(SHOP, "a").samples is first.slave(SHOP, "a").samples
+    assert list(again.slave(SHOP, "b").samples) == [Sample(1, 2.5, 3), Sample(2, 0.5, 1)]
+
+
 def test_a_load_is_said_to_be_started_until_that_run_is_over(redis_url: str) -> None:
     started = LoadStarted(redis_store.connect(redis_url), SHOP, "a")
     started.over("run")

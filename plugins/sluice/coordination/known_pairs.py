@@ -100,9 +100,11 @@ def read(
     pairs: Mapping[Prefix, Collection[str]],
     minutes: int = HOUR,
     before: Known | None = None,
+    former: Known | None = None,
 ) -> Known:
     """`pairs`: slaves by prefix. `minutes`: samples of each slave. `before`: samples and comparisons are taken from
-    there instead, which are most of the content and change once a minute at most. Raises `StoreUnreachable`."""
+    there instead, which are most of the content and change once a minute at most. `former`: samples that are as there
+    stay the same objects, so that their curves are not drawn again. Raises `StoreUnreachable`."""
     texts: list[str] = []
     with client.pipeline(transaction=False) as pipe:
         for prefix, slaves in pairs.items():
@@ -129,9 +131,9 @@ def read(
             status_text, holder, lacking, load = (next(texts_left) for _ in range(4))
             closed = next(answers)
             if before is None:
-                earlier = KnownSlave(
-                    tables=verification_log.parsed(next(answers)), samples=Samples(History.parsed(next(answers)))
-                )
+                tables, samples = verification_log.parsed(next(answers)), History.parsed(next(answers))
+                same = former.slave(prefix, slave).samples if former else ()
+                earlier = KnownSlave(tables=tables, samples=same if list(same) == samples else Samples(samples))
             else:
                 earlier = before.slave(prefix, slave)
             known[prefix, slave] = KnownSlave(

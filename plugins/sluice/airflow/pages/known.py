@@ -166,7 +166,7 @@ class Watch:
         """What Redis says. Of many slaves, curves and comparisons are those of some seconds ago: they are most of it,
         and are read beside the page. Raises `SluiceError`."""
         if self._past_read is None or sum(map(len, pairs.values())) <= MANY:
-            self._past_read, self._past_at = _read(pairs, HOUR), time.monotonic()
+            self._past_read, self._past_at = _read(pairs, HOUR, former=self._past_read), time.monotonic()
             return self._past_read
         if time.monotonic() - self._past_at >= PAST_SECONDS:
             self._past_at = time.monotonic()  # once for all who ask meanwhile
@@ -175,7 +175,7 @@ class Watch:
 
     def _read_past(self, pairs: Mapping[Prefix, list[str]]) -> None:
         with suppress(SluiceError):
-            self._past_read = _read(pairs, HOUR)
+            self._past_read = _read(pairs, HOUR, former=self._past_read)
 
     def _airflow_now(self) -> Airflow:
         """What Airflow says; if it cannot be asked: what it said before, with the reason."""
@@ -221,9 +221,11 @@ def _refused(run: Run, answers: Answers) -> Run:
     return replace(run, refused=None if message is None else refused_since(message, run.id))
 
 
-def _read(pairs: Mapping[Prefix, list[str]], minutes: int, before: Known | None = None) -> Known:
+def _read(
+    pairs: Mapping[Prefix, list[str]], minutes: int, before: Known | None = None, former: Known | None = None
+) -> Known:
     with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
-        return known_pairs.read(client, pairs, minutes, before)
+        return known_pairs.read(client, pairs, minutes, before, former)
 
 
 def _past(prefix: Prefix, slave: str, minutes: int) -> Past:
