@@ -136,9 +136,12 @@ PASSED_ON = {
 CONTAINERS = (tuple, Mapping, list, Set, Iterator, Iterable, Collection, Sequence)
 
 
-def of_parts(protocol: type) -> set[type]:
-    """The protocols of the parts that a vendor, or a part, gives wrapped."""
-    return {hints(protocol, name)["return"] for name in members(protocol) if name in placed.GIVES_PARTS}
+WRAPPED = {part.__bases__[1] for part in placed._Part.__subclasses__()}
+"""The protocols of the parts whose names of tables are translated."""
+OF_MASTERS_ALONE = {"accounts"}
+"""Parts of a vendor that are asked of masters alone."""
+WITH_OWN_NAMES = {"load_locks", "own_tables", "queries", "sessions"}
+"""Those that name no tables but Sluice's own."""
 
 
 def members(protocol: type) -> list[str]:
@@ -152,16 +155,6 @@ def hints(protocol: type, name: str) -> dict[str, Any]:
 
 def hinted(what: Any) -> dict[str, Any]:
     return get_type_hints(what, localns={"pa": pa})  # which some modules import for mypy alone
-
-
-WRAPPED = of_parts(Target)
-"""The protocols of the parts whose names of tables are translated."""
-while more := set().union(*map(of_parts, WRAPPED)) - WRAPPED:
-    WRAPPED |= more
-OF_MASTERS_ALONE = {"accounts"}
-"""Parts of a vendor that are asked of masters alone."""
-WITH_OWN_NAMES = {"load_locks", "own_tables", "queries", "sessions"}
-"""Those that name no tables but Sluice's own."""
 
 
 def names_tables(kind: Any, seen: frozenset[object] = frozenset()) -> bool:
@@ -216,12 +209,14 @@ def test_each_part_that_names_tables_is_wrapped() -> None:
     assert silent <= OF_MASTERS_ALONE | WITH_OWN_NAMES, "wrap it, or say here why not"
 
 
-def test_a_part_gives_other_parts_wrapped_and_nothing_else() -> None:
-    assert len(WRAPPED) == len(placed.GIVES_PARTS)
-    for protocol in (Target, *WRAPPED):
-        for name in members(protocol):
-            gives = hints(protocol, name).get("return") in WRAPPED
-            assert gives == (name in placed.GIVES_PARTS), f"{protocol.__name__}.{name}"
+def test_a_part_gives_other_parts_wrapped() -> None:
+    for wrapper in placed._Part.__subclasses__():
+        for name in members(wrapper.__bases__[1]):
+            if hints(wrapper.__bases__[1], name)["return"] in WRAPPED:
+                given = getattr(
+                    wrapper(Recorded(), placed._Renaming(PLACEMENT.slave_name, PLACEMENT.master_name)), name
+                )
+                assert isinstance(given() if callable(given) else given, placed._Part), f"{wrapper.__name__}.{name}"
 
 
 class Hiding:
