@@ -159,7 +159,7 @@ def test_airflow_refuses_actions_of_a_reader(monitor: Monitor) -> None:
 
 
 def test_a_refusal_of_airflow_is_shown_with_its_message(otto: AirflowApi) -> None:
-    with pytest.raises(ApiRefused, match=r"400.*'nobody' is not one of"):
+    with pytest.raises(ApiRefused, match=r"400.*There is no slave nobody\. There are: "):
         do(otto, "restart", "nobody")
     with pytest.raises(Incomplete):
         do(otto, "hold", "berlin", why="")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.database.digests import Method, compared
+from sluice.database.digests import ROWS_A_BLOCK, Method, compared
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
@@ -17,6 +17,7 @@ from sluice.vendors.postgres.digester import PostgresDigester, TableDigest
 ROWS = 70_000
 BELIEVED = 500_000
 """Rows that ends are asked for, as of a larger table."""
+BLOCKS = BELIEVED // ROWS_A_BLOCK
 FIRST, LAST = -(2**63), 2**63 - 1
 
 
@@ -62,18 +63,18 @@ def digested(shape: TableShape, bounds: Sequence[str] = ()) -> TableDigest:
 def test_keys_that_lie_evenly_have_ends_at_even_distances(connection: Any, keys: str, kind: str) -> None:
     shape = filled(connection, keys, kind)
     ends = [int(text) for text in digest.bounds(connection, shape, BELIEVED)]
-    assert 490 < len(ends) < 500 and len({after - before for before, after in pairwise(ends)}) == 1
+    assert BLOCKS - 10 < len(ends) < BLOCKS and len({after - before for before, after in pairwise(ends)}) == 1
     counts = [rows for _, rows, _ in digested(shape, tuple(map(str, ends))).of_blocks(connection, None)]
-    assert sum(counts) == ROWS and max(counts) <= 4 * ROWS // 500
+    assert sum(counts) == ROWS and max(counts) <= 4 * ROWS // BLOCKS
 
 
 @pytest.mark.parametrize("keys", ["i::bigint * i * i", f"CASE i WHEN 1 THEN {FIRST + 1} WHEN 2 THEN {LAST} ELSE i END"])
 def test_others_have_ends_where_as_many_rows_lie_between(connection: Any, keys: str) -> None:
     shape = filled(connection, keys)
     ends = digest.bounds(connection, shape, BELIEVED)
-    assert [int(text) for text in ends] == sorted({int(text) for text in ends}) and len(ends) > 250
+    assert [int(text) for text in ends] == sorted({int(text) for text in ends}) and len(ends) > BLOCKS // 2
     counts = [rows for _, rows, _ in digested(shape, ends).of_blocks(connection, None)]
-    assert sum(counts) == ROWS and max(counts) <= 10 * ROWS // 500
+    assert sum(counts) == ROWS and max(counts) <= 10 * ROWS // BLOCKS
 
 
 @pytest.mark.parametrize("step", [1, 700])
