@@ -64,7 +64,7 @@ class Plan:
 
     @property
     def definition_changes(self) -> list[CutItem]:
-        return [step for step in self.steps if isinstance(step, CutItem)]
+        return [step for step in self.steps if isinstance(step, CutItem) and step.action is not Action.DIFFER]
 
     @property
     def locked(self) -> frozenset[TableName]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from sluice.database.conflicts import ValueUnfit
+from sluice.model.change import Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableState
 from tests.scenarios.mariadb.rig import Rig
@@ -14,7 +15,7 @@ TABLES = (
     "CREATE TABLE public.one (id int PRIMARY KEY, v text); CREATE TABLE public.other (id int PRIMARY KEY, v text); "
     "INSERT INTO public.one VALUES (1, 'x'); INSERT INTO public.other VALUES (1, 'x')"
 )
-ONE = TableName("public", "one")
+ONE, OTHER = TableName("public", "one"), TableName("public", "other")
 ROW = ["INSERT INTO public.one VALUES (1000, 'abcdef')"]
 REFUSED = {
     "a value": (["ALTER TABLE one MODIFY id tinyint"], ROW, "Out of range"),
@@ -73,6 +74,23 @@ def test_a_table_that_cannot_be_created_keeps_no_other_from_being_made(rig: Call
         assert "Duplicate column name" in reasons[TableName("public", "twice")]
         assert "a character beyond U+FFFF" in reasons[TableName("public", "t😀")]
         assert pair.slave_rows(TableName("public", "later")) == [(1,)]
+
+
+def test_a_table_that_differs_is_told_and_the_changes_beside_it_arrive(rig: Callable[..., Rig]) -> None:
+    pair = begun(rig, TABLES)
+    with pair.apply() as running:
+        running.await_normal_mode()
+        with pair.master.transaction():  # one window
+            pair.master.execute("INSERT INTO public.other VALUES (2, 'before')")
+            pair.master.execute(f"SELECT {pair.schema}.demo_ddl_item('DIFFER', 'public', 'one', 'nobody knows', NULL)")
+            pair.master.execute("INSERT INTO public.other VALUES (3, 'between')")
+            pair.master.execute("ALTER TABLE public.other ADD w int")
+            pair.master.execute(f"SELECT {pair.schema}.demo_check_structure()")
+            pair.master.execute("INSERT INTO public.other VALUES (4, 'after', 5)")
+        pair.await_current()
+        (told,) = pair.rejects.differing()
+        assert told.action == Action.DIFFER and told.table == ONE and "nobody knows" in told.reason
+        assert pair.slave_rows(OTHER) == pair.master_rows(OTHER) and len(pair.slave_rows(OTHER)) == 4
 
 
 LOADED = {
@@ -134,5 +152,4 @@ def left_out(pair: Rig, statements: Sequence[str], reason: str) -> None:
         assert reason in told and "one" in told
         pair.master.execute("UPDATE public.other SET v = 'z'")
         pair.await_current()
-        other = TableName("public", "other")
-        assert pair.slave_rows(other) == pair.master_rows(other) == [(1, "z"), (2, "z")]
+        assert pair.slave_rows(OTHER) == pair.master_rows(OTHER) == [(1, "z"), (2, "z")]
