@@ -36,7 +36,7 @@ WHERE contype = 'f' AND convalidated AND connamespace = 'public'::regnamespace
 def differing(pair: Rig) -> list[str]:
     """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique,
     without included columns; MariaDB gives each foreign key an index, may have none whose columns are of two types, and
-    has no unique index of texts without a length."""
+    has no unique index and no foreign key of texts without a length."""
     tables = pair.tables()
     own: dict[TableName, list[Any]] = {table: [] for table in tables}
     for index in slave_catalog.own_indexes(pair.slave, tables):
@@ -68,7 +68,12 @@ def differing(pair: Rig) -> list[str]:
         (each.key.child.name, each.key.parent.name, each.key.columns, each.key.parent_columns)
         for each in slave_catalog.foreign_keys(pair.slave, tables)
     }
-    found += [f"foreign key {key}" for key, alike in sorted(keys.items()) if alike and key not in own_keys]
+    long_texts = {table.name: _texts_without_length(pair, table) for table in tables}
+    found += [
+        f"foreign key {key}"
+        for key, alike in sorted(keys.items())
+        if alike and key not in own_keys and not long_texts.get(key[0], set()) & set(key[2])
+    ]
     return found + [f"only on the slave: foreign key {key}" for key in sorted(own_keys - keys.keys())]
 
 

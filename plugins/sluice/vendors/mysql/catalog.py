@@ -27,13 +27,15 @@ from sluice.vendors.common.definitions import Definitions, Unindexable
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 from sluice.vendors.mysql.column_types import ColumnTexts
 from sluice.vendors.mysql.connection import DEFINITION_LOCK_SECONDS, MySQLSession, native, quoted
-from sluice.vendors.mysql.errors import text_of
+from sluice.vendors.mysql.errors import number_of, text_of
 
 HERE = "public"
 LONGEST = 64
 """Characters of a name."""
 LONGEST_FILE = 251
 """Bytes of a file's name without its ending: a table has a file of its name, a database a folder."""
+_FOREIGN_KEY_REFUSED = frozenset({1825, 1215, 3780})
+"""The server says no more than that the key is wrong."""
 OF_SERVER = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 """Databases in which the server keeps its own."""
 
@@ -320,6 +322,11 @@ class MySQLDefinitions(Definitions):
         return f"ALTER TABLE {place(table)} RENAME INDEX {quoted(name)} TO {quoted(new)}"
 
     def reason(self, error: StatementFailed) -> str:
+        if number_of(error) in _FOREIGN_KEY_REFUSED:
+            return (
+                "this server makes a foreign key only over columns of the same type and length on both sides, and a "
+                f"text without a length is none of them (error {error.server_code})"
+            )
         return error.reason or text_of(error)
 
 
