@@ -36,7 +36,7 @@ WHERE contype = 'f' AND convalidated AND connamespace = 'public'::regnamespace
 def differing(pair: Rig) -> list[str]:
     """Indexes and foreign keys that one of both sides has alone. A longer index may serve for one that is not unique,
     without included columns; MariaDB gives each foreign key an index, may have none whose columns are of two types, and
-    has no unique index and no foreign key of texts without a length."""
+    has no unique index and no foreign key of texts without a length, or of too long ones."""
     tables = pair.tables()
     own: dict[TableName, list[Any]] = {table: [] for table in tables}
     for index in slave_catalog.own_indexes(pair.slave, tables):
@@ -69,10 +69,12 @@ def differing(pair: Rig) -> list[str]:
         for each in slave_catalog.foreign_keys(pair.slave, tables)
     }
     long_texts = {table.name: _texts_without_length(pair, table) for table in tables}
+    referable = {(table.name, each.columns) for table, indexes in own.items() for each in indexes if each.unique}
     found += [
         f"foreign key {key}"
         for key, alike in sorted(keys.items())
-        if alike and key not in own_keys and not long_texts.get(key[0], set()) & set(key[2])
+        if alike and key not in own_keys
+        if (key[1], key[3]) in referable and not long_texts.get(key[0], set()) & set(key[2])
     ]
     return found + [f"only on the slave: foreign key {key}" for key in sorted(own_keys - keys.keys())]
 
