@@ -244,3 +244,22 @@ def test_an_index_that_a_changed_column_or_key_takes_along_is_made_again(rig: Ca
         pair.await_current()
         assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
         until(lambda: definitions_alike.differing(pair) == [])
+
+
+def test_a_new_column_with_the_name_of_the_key_becomes_the_key(rig: Callable[..., Rig]) -> None:
+    pair = rig(
+        "CREATE TABLE public.m (id int PRIMARY KEY, n int); "
+        "INSERT INTO public.m SELECT n, n FROM generate_series(1, 9) AS n"
+    )
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        pair.finish(update)
+        running.await_normal_mode()
+        pair.master.execute("ALTER TABLE public.m DROP id, ADD id uuid DEFAULT gen_random_uuid() PRIMARY KEY")
+        pair.master.execute("UPDATE public.m SET n = -n WHERE n < 4; DELETE FROM public.m WHERE n > 7")
+        pair.await_current()
+        assert not pair.checkpoint.tables.not_ready, pair.checkpoint.tables
+        assert pair.differences() == {}
+        keys = pair.slave.run("SHOW INDEX FROM m WHERE Key_name = 'PRIMARY'").fetchall()
+        assert [str(row[4]) for row in keys] == ["id"]

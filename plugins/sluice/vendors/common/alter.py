@@ -370,7 +370,8 @@ class Alterer(ABC, Generic[T]):
         formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
         if [column.name for column in old.shape.key] != formerly:
             own_key = self._primary(have.table)
-            if [change.renamed.get(name, name) for name in own_key] != key:
+            # Another column may get the name of one that goes with the key.
+            if [change.renamed.get(name, name) for name in own_key if name not in change.dropped] != key:
                 change.drops_key, change.key = bool(own_key), tuple(key)
         return change if change.any else None
 
