@@ -39,7 +39,7 @@ DIFFERENT = {
             "pg_proc has our functions as well, so that another plan is cheaper",
     },
     "event_trigger": {
-        r"NOTICE: test_event_trigger: ddl_command_end CREATE TRIGGER": "a table that is made gets our triggers",
+        r"NOTICE: test_event_trigger: ddl_command_(start|end) CREATE TRIGGER": "a table that is made gets our triggers",
     },
     "triggers": {
         r"\w+ \| \w+ \| public \| main_table \| \d \|.*": "the place among all triggers, ours included",
