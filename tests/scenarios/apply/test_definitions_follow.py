@@ -16,6 +16,7 @@ from sluice.database.following import OfMaster, by_place
 from sluice.load import steps
 from sluice.model.defined import Place
 from sluice.model.names import TableName
+from sluice.vendors.postgres.catalog import rows_with_retries
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.target import following
@@ -170,8 +171,7 @@ def test_what_a_table_has_is_followed_under_its_new_name(rig: Callable[..., Rig]
 
     def indexes(session: Any) -> list[Any]:
         query = "SELECT tablename::text, indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'"
-        found = session.execute(f"{query} AND tablename !~ '^demo_' AND indexname !~ '_pkey' ORDER BY 1, 2".encode())
-        return list(found.fetchall())
+        return rows_with_retries(session, f"{query} AND tablename !~ '^demo_' AND indexname !~ '_pkey' ORDER BY 1, 2")
 
     def follows(*statements: str) -> None:
         with pair.master.transaction():

@@ -120,6 +120,7 @@ def test_many_statements_that_are_alike_are_followed_together(rehearse: Rehearse
     assert {table.outcome for table in report.tables} == {"identical"}
 
 
+@pytest.mark.long
 def test_a_statement_that_waits_for_a_lock_that_nobody_gives_back_is_ended_and_found(rehearse: Rehearse) -> None:
     report = rehearse(
         "BEGIN;\nLOCK TABLE orders;\nPREPARE TRANSACTION 'forgotten';\nALTER TABLE orders ADD a int;\n"

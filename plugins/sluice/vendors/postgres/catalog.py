@@ -63,14 +63,14 @@ def rows_with_retries(connection: Session, statement: str, parameters: Mapping[s
     """The rows of a query of the catalogue.
 
     Repeats it after an internal error, which PostgreSQL raises for an object that is dropped while it writes out the
-    object's definition.
+    object's definition, and after a deadlock with DDL, as the definition of a view locks what it reads.
     """
     left = _TRIES
     while True:
         try:
             with connection.transaction():
                 return connection.execute(statement, parameters).fetchall()
-        except psycopg.errors.InternalError_:
+        except (psycopg.errors.InternalError_, psycopg.errors.DeadlockDetected):
             left -= 1
             if not left:
                 raise
