@@ -231,7 +231,7 @@ def difference(plain: Outcome, captured: Outcome, own: Sequence[str], *, results
 Script = tuple[str, list[Statement]]
 """A name and its statements."""
 ALONE = 20
-"""So many statements in a row that are alike are followed each by itself, more of them together."""
+"""Up to this many similar statements in a row are followed one by one; further ones are followed together."""
 Say = Callable[[str], None]
 
 

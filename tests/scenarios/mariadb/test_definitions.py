@@ -9,6 +9,7 @@ from sluice.vendors.common.alter import DefinitionRefused
 from sluice.vendors.mysql.connection import MySQLSession
 from tests.scenarios.mariadb import definitions_alike
 from tests.scenarios.mariadb.rig import Rig
+from tests.scenarios.mariadb.test_conflicts import begun
 from tests.waiting import until
 
 NOTES = (
@@ -247,14 +248,12 @@ def test_an_index_that_a_changed_column_or_key_takes_along_is_made_again(rig: Ca
 
 
 def test_a_new_column_with_the_name_of_the_key_becomes_the_key(rig: Callable[..., Rig]) -> None:
-    pair = rig(
+    pair = begun(
+        rig,
         "CREATE TABLE public.m (id int PRIMARY KEY, n int); "
-        "INSERT INTO public.m SELECT n, n FROM generate_series(1, 9) AS n"
+        "INSERT INTO public.m SELECT n, n FROM generate_series(1, 9) AS n",
     )
-    update = pair.load()
     with pair.apply() as running:
-        pair.await_current()
-        pair.finish(update)
         running.await_normal_mode()
         pair.master.execute("ALTER TABLE public.m DROP id, ADD id uuid DEFAULT gen_random_uuid() PRIMARY KEY")
         pair.master.execute("UPDATE public.m SET n = -n WHERE n < 4; DELETE FROM public.m WHERE n > 7")
