@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from devstack.postgres import PostgresServer
-from devstack.process import ProcessId
+from devstack.process import ProcessId, await_true
 from spark_jobs.session import one_line
 from tests.scenarios.faults import hand as hands
 from tests.scenarios.faults.applies import Applies
@@ -132,6 +132,8 @@ def cluster(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
         return [found for process in started if process.poll() is None and (found := ProcessId.of(process.pid))]
 
     monkeypatch.setattr(servers, "_spark", SimpleNamespace(family=family))
+    # Popen returns while the kernel still makes the new image, whose command line is empty until then.
+    assert await_true(lambda: len(servers.spark_parts(EXECUTOR)) == 2, 60)
     yield started
     for process in started:
         process.kill()
