@@ -96,8 +96,7 @@ class Watch(threading.Thread):
         self._ended = threading.Event()
         self.begun = time.monotonic()
         self.held: list[Held] = []
-        self.canceled = ""
-        """Why a statement was, since this was last emptied."""
+        self._canceled = ""
         self._wait = wait
         self._current: dict[tuple[str, str], Held] = {}
         self._asking = self._connected()
@@ -135,9 +134,16 @@ class Watch(threading.Thread):
                 del self._current[key]
 
     def _cancel(self, connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-        for waiting, holder in connection.execute(_STUCK, [self._wait, WRITER]).fetchall():
-            connection.execute("SELECT pg_catalog.pg_cancel_backend(%s)", [waiting])
-            self.canceled = f"canceled after waiting {self._wait:g} s for a lock held by {holder}"
+        with self._lock:  # `why_canceled` waits, and so the next statement, which is not meant
+            for waiting, holder in connection.execute(_STUCK, [self._wait, WRITER]).fetchall():
+                connection.execute("SELECT pg_catalog.pg_cancel_backend(%s)", [waiting])
+                self._canceled = f"canceled after waiting {self._wait:g} s for a lock held by {holder}"
+
+    def why_canceled(self) -> str:
+        """Why the statement that has just ended was canceled, unless it got its lock at that moment; else empty."""
+        with self._lock:
+            why, self._canceled = self._canceled, ""
+        return why
 
     def clock(self) -> float:
         """Seconds since the beginning."""
@@ -189,12 +195,13 @@ def normal(text: str, own: Sequence[str]) -> list[str]:
     """The lines without what depends on the number, names and length of other lines.
 
     Lines that name one of `own`, texts in names of Sluice's objects, are left out unless they are an error's or a
-    warning's. Times with fractions of a second and UUIDs stand for themselves, since each server has its own.
+    warning's. Times with fractions of a second, UUIDs and processes stand for themselves: each server has its own.
     """
     found = []
     for line in text.splitlines():
         line = re.sub(r"[-+]{2,}", "--", re.sub(r"\s+", " ", line).strip())
         line = _UUIDS.sub("UUID", _TIMES.sub("TIME", re.sub(r"\(\d+ rows?\)", "(rows)", line)))
+        line = re.sub(r"\b(process|PID) \d+", r"\1 N", line)
         named = any(name in line for name in own) and not _MESSAGE.match(line)
         if line and not named and line not in ("Triggers:", "Disabled user triggers:"):
             found.append(line)
@@ -296,9 +303,8 @@ def _run_script(
             else:
                 psql = psql or stack.enter_context(Psql(info, single=place.single, waiting=watch.idle))
                 outcome = psql.run(statement)
-            if watch.canceled:
-                outcome = replace(outcome, error=f"{outcome.error} – {watch.canceled}")
-                watch.canceled = ""
+            if (why := watch.why_canceled()) and outcome.error:
+                outcome = replace(outcome, error=f"{outcome.error} – {why}")
             sides.append(Side(began, outcome))
             after(watch, behind and repeated >= ALONE and not outcome.ended)
             if outcome.ended:

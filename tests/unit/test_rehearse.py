@@ -65,10 +65,14 @@ def test_files_beside_a_script_are_found_from_anywhere(tmp_path: Path) -> None:
     assert statement.text == f"\\i '{tmp_path / 'one.sql'}'" and statement.kind is Kind.PSQL
 
 
-def test_times_uuids_and_our_triggers_make_no_difference_and_our_warnings_do() -> None:
-    plain = Outcome(" 2026-01-01 10:00:00.123+00 | 0d6e1b2c-0000-4000-8000-000000000001\n(1 row)\n", "00000", 1)
+def test_times_uuids_processes_and_our_triggers_make_no_difference_and_our_warnings_do() -> None:
+    told = 'Asynchronous notification "c" received from server process with PID'
+    plain = Outcome(
+        f" 2026-01-01 10:00:00.123+00 | 0d6e1b2c-0000-4000-8000-000000000001\n(1 row)\n{told} 41.\n", "00000", 1
+    )
     captured = Outcome(
-        " 2026-01-01 10:00:05.5421+00 | ffffffff-0000-4000-8000-000000000002 \nTriggers:\n rehearsal_t AFTER\n(2 rows)",
+        " 2026-01-01 10:00:05.5421+00 | ffffffff-0000-4000-8000-000000000002 \nTriggers:\n rehearsal_t AFTER\n"
+        f"(2 rows)\n{told} 1042.\n",
         "00000", 2,
     )  # fmt: skip
     assert difference(plain, captured, OWN) == []

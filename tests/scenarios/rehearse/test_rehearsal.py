@@ -17,6 +17,7 @@ from devstack import cli
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
+from devstack.rehearse import course
 from devstack.rehearse.course import Course, Place, scripts_of
 from devstack.rehearse.replica import Replica
 from devstack.rehearse.report import Report
@@ -55,8 +56,8 @@ def rehearse(
             replica = Replica(Pair.of(replication, "dr1", {"m": master, "s": slave}), redis_server.url, notified)
             replica.begin(stack)
             one, other = (Place(postgres, info.database, "postgres") for info in (plain, master))
-            course = Course(one, other, [replica], ("demo_", "sluice"), wait)
-            return course.run("script", scripts_of([file]), lambda line: None)
+            both = Course(one, other, [replica], ("demo_", "sluice"), wait)
+            return both.run("script", scripts_of([file]), lambda line: None)
 
     return run
 
@@ -120,8 +121,11 @@ def test_many_statements_that_are_alike_are_followed_together(rehearse: Rehearse
     assert {table.outcome for table in report.tables} == {"identical"}
 
 
-@pytest.mark.long
-def test_a_statement_that_waits_for_a_lock_that_nobody_gives_back_is_ended_and_found(rehearse: Rehearse) -> None:
+def test_a_statement_that_waits_for_a_lock_that_nobody_gives_back_is_ended_and_found(
+    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = "SELECT * FROM stuck WHERE pg_cancel_backend(pid) AND pg_sleep(0.5) IS NOT NULL"
+    monkeypatch.setattr(course, "_STUCK", f"WITH stuck AS MATERIALIZED ({course._STUCK}) {late}")
     report = rehearse(
         "BEGIN;\nLOCK TABLE orders;\nPREPARE TRANSACTION 'forgotten';\nALTER TABLE orders ADD a int;\n"
         "ROLLBACK PREPARED 'forgotten';",
