@@ -186,6 +186,47 @@ def test_a_change_that_two_transactions_find_is_written_once_in_each(
     run(first, "COMMIT")
 
 
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize(
+    ("change", "actions"),
+    [
+        ("ALTER TABLE {t} ADD note text", ["ALTER"]),
+        ("ALTER TABLE {t} RENAME v TO w", ["ALTER"]),
+        ("ALTER TABLE {t} ALTER v SET NOT NULL", ["ALTER"]),
+        ("ALTER TABLE {t} ALTER v TYPE text USING 'spoilt'", ["UPDATE"]),
+        ("ALTER TABLE {t} DROP CONSTRAINT {t}_pkey; ALTER TABLE {t} ADD PRIMARY KEY (id, v)", ["ALTER"]),
+        ("CREATE UNIQUE INDEX ON {t} (id, v)", []),
+        ("ALTER TABLE {t} RENAME TO renamed", ["ALTER"]),
+        ("ALTER TABLE {t} SET SCHEMA other", ["ALTER"]),
+        ("DROP TABLE {t}", ["DROP"]),
+    ],
+)
+def test_ddl_in_a_transaction_that_is_older_than_a_comparison_does_not_fail(
+    master: Master, pair: tuple[Session, Session], isolation: str, change: str, actions: list[str]
+) -> None:
+    application, _ = pair
+    for table in ("plain", "parted"):
+        master.sql(f"INSERT INTO {table} VALUES (7, 'b')", f"ALTER TABLE {table} ADD since text")
+    run(application, f"BEGIN ISOLATION LEVEL {isolation}", "SELECT FROM plain")
+    master.sql("SELECT demo_check_structure()")
+    after = master.last_key()
+    for table in ("plain", "parted"):
+        run(application, *change.format(t=table).split("; "))
+        if actions != ["DROP"]:
+            name = next((name for name in ("renamed", f"other.{table}") if name.split(".")[0] in change), table)
+            run(application, f"INSERT INTO {name} VALUES (8, 'c')", f"ALTER TABLE {name} RENAME TO {table}_2")
+    run(application, "COMMIT")
+    while master.value("SELECT demo_check_structure()"):
+        pass
+    if actions != ["DROP"]:
+        assert [item.new["id"] for item in master.items(after) if item.action == "INSERT"] == ["8", "8"]
+    done = [item.action for item in master.items(after, ddl=True)]
+    assert {*actions} <= {*done}
+    faults = {fault for _, _, fault in master.rows("SELECT * FROM demo_capture_faults()")}
+    assert faults == ({"the table does not exist"} if actions == ["DROP"] else set())
+
+
 LOCKING = {
     "rows": (
         "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",

@@ -28,7 +28,7 @@ BEGIN
             SELECT h.relid, 0 UNION SELECT i.inhparent, u.height + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid)
             SELECT max(u.height) FROM up u)
     LOOP
-        PERFORM ${schema}.${prefix}check_table(t.schemaname, t.tablename, p_in_ddl => true, p_simple => p_simple);
+        PERFORM ${schema}.${prefix}check_or_leave(t.schemaname, t.tablename, p_in_ddl => true, p_simple => p_simple);
     END LOOP;
 END
 $sluice$;
@@ -180,9 +180,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
     IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
-        UPDATE ${schema}.${prefix}captures h SET rewritten = true
-        WHERE h.mode <> 'dropped'
-          AND (h.relid = pg_event_trigger_table_rewrite_oid() OR pg_event_trigger_table_rewrite_oid() = ANY (h.leaves));
+        BEGIN
+            UPDATE ${schema}.${prefix}captures h SET rewritten = true
+            WHERE h.mode <> 'dropped'
+              AND (h.relid = pg_event_trigger_table_rewrite_oid() OR pg_event_trigger_table_rewrite_oid() = ANY (h.leaves));
+        EXCEPTION WHEN serialization_failure THEN
+            NULL;  -- As in ddl_check, which is called next.
+        END;
     END IF;
 END
 $sluice$;

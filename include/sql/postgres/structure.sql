@@ -118,7 +118,8 @@ BEGIN
         WHERE v.relid = p_relid AND v.attgenerated = '' AND a.xmin IS DISTINCT FROM w.written
           AND (w.attnum IS NOT NULL OR v.attmissing IS NULL)
     ) x;
-    IF ${schema}.${prefix}has_event_triggers() THEN
+    IF ${schema}.${prefix}has_event_triggers()
+        AND NOT EXISTS (SELECT FROM ${schema}.${prefix}info i WHERE i.name ^@ format('left %I.%I ', p_schema, p_table)) THEN
         possible := probable;
     END IF;
     IF possible IS NULL OR p_light THEN
@@ -184,6 +185,9 @@ BEGIN
         -- Noted before anything else stores what the table has now.
         had.rewritten := true;
         UPDATE ${schema}.${prefix}captures x SET rewritten = true WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    END IF;
+    IF NOT p_light AND NOT p_in_ddl THEN
+        DELETE FROM ${schema}.${prefix}info i WHERE i.name ^@ format('left %I.%I ', p_schema, p_table);
     END IF;
     IF had.rewritten AND ${schema}.${prefix}is_rekeyed(had.relid, had.filenode) THEN
         INSERT INTO ${schema}.${prefix}info (name, value) VALUES ('rekeyed ' || had.relid, '') ON CONFLICT (name) DO NOTHING;
@@ -360,6 +364,32 @@ BEGIN
 END
 $sluice$;
 
+-- check_table in a statement of the application. A transaction whose snapshot is older than what a comparison stored of the
+-- table cannot change that. Its statement does not fail for it: a note leaves the table to the next comparison.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_or_leave(
+    p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false, p_simple boolean DEFAULT false
+) RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        RETURN ${schema}.${prefix}check_table(p_schema, p_table, p_light, p_in_ddl, p_simple);
+    END IF;
+    BEGIN
+        RETURN ${schema}.${prefix}check_table(p_schema, p_table, p_light, p_in_ddl, p_simple);
+    EXCEPTION WHEN serialization_failure THEN
+        PERFORM ${schema}.${prefix}note(format('left %I.%I', p_schema, p_table));
+    END;
+    BEGIN
+        -- Triggers that are disabled may be enabled again before that comparison.
+        PERFORM ${schema}.${prefix}tell_unseen();
+    EXCEPTION WHEN serialization_failure THEN
+        NULL;  -- A comparison tells of them just now.
+    END;
+    RETURN NULL;
+END
+$sluice$;
+
 -- For a statement, or a row (p_by_row: NEW is $1, OLD the next one), that found another structure than its capture
 -- function was generated for: does what is possible without locks, and returns the statement that captures its rows, with
 -- output functions only, whatever the types are. p_from: the table of the trigger, perhaps a partition. If another
@@ -394,10 +424,10 @@ BEGIN
         AND (had.signature = ${schema}.${prefix}late_signature(p_relid) OR ${schema}.${prefix}signature(p_relid) = had.signature) THEN
         NULL;  -- It was told already, or what differs is not the structure: this account may not use the schema.
     ELSE
-        IF ${schema}.${prefix}check_table(had.schemaname, had.tablename, p_light => true) IS NULL
+        IF ${schema}.${prefix}check_or_leave(had.schemaname, had.tablename, p_light => true) IS NULL
             AND regexp_replace(${schema}.${prefix}describe_relation(p_relid), missing, '', 'g')
                 <> regexp_replace(${schema}.${prefix}described(had.schemaname, had.tablename), missing, '', 'g') THEN
-            -- Another transaction does the same, and has not ended. Once in this one.
+            -- Another transaction does the same, and has not ended, or this one's snapshot is older. Once in this one.
             INSERT INTO ${schema}.${prefix}info (name, value)
                 VALUES (format('told %s %s %s', p_relid, md5(${schema}.${prefix}describe_relation(p_relid)), pg_current_xact_id()), '')
                 ON CONFLICT (name) DO NOTHING;
@@ -654,12 +684,16 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}structure_changed(OUT schemaname text, OUT tablename text) RETURNS SETOF record
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
+DECLARE
+    left_by_statements text[] := ARRAY(  -- check_or_leave
+        SELECT regexp_replace(i.name, ' \d+$', '') FROM ${schema}.${prefix}info i WHERE i.name ^@ 'left ');
 BEGIN
     RETURN QUERY
         SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
         LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
         WHERE CASE WHEN h.mode = 'dropped' THEN h.functions <> '{}' OR ${schema}.${prefix}relation(h.schemaname, h.tablename) IS NOT NULL
             ELSE h.rewritten OR h.relid IS DISTINCT FROM ${schema}.${prefix}relation(h.schemaname, h.tablename)
+                OR format('left %I.%I', h.schemaname, h.tablename) = ANY (left_by_statements)
                 OR ${schema}.${prefix}signature(h.relid) <> h.signature
                 OR ${schema}.${prefix}partitions_changed(h.relid) END
         ORDER BY x.repl_key;

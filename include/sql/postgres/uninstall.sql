@@ -52,7 +52,7 @@ BEGIN
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
         'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'changed_code', 'check_code',
-        'check_alone', 'check_structure', 'check_table', 'col2xml', 'collation_name', 'columns_of', 'complete_item', 'composite_types', 'concat_code', 'content_code', 'create_trigger',
+        'check_alone', 'check_or_leave', 'check_structure', 'check_table', 'col2xml', 'collation_name', 'columns_of', 'complete_item', 'composite_types', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
         'desc_domains', 'desc_enums', 'desc_types', 'describe', 'describe_relation', 'described', 'differ_once', 'draw_keys', 'draw_pieces',
         'drop_trigger', 'empty_leaf', 'end_note', 'enum_types', 'expect_safe_key', 'filenode', 'fitting', 'fitting_code',
