@@ -1,9 +1,10 @@
 """The view of a running demo: a live view on a terminal, lines elsewhere."""
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -66,6 +67,10 @@ def render(picture: Picture) -> RenderableType:
     return Panel(Group(*parts), title="Sluice demo", title_align="left", border_style="cyan")
 
 
+USUAL = re.compile(r"^Initial update \S+ is (being prepared|loading)(, )?")
+"""What the state and the task say as well."""
+
+
 def line(picture: Picture) -> str:
     """Returns the same in one line."""
     parts = [f"[{picture.elapsed:6.1f} s] {picture.stage}"]
@@ -83,8 +88,8 @@ def line(picture: Picture) -> str:
         if slave.lag is not None:
             words.append(f"lag {seconds(slave.lag)}, applies {slave.change_rate:,.0f} changes/s")
         words += [f"gate closed: {closure}" for closure in observed.closures]
-        if observed.message and observed.state != "NORMAL":
-            words.append(observed.message)
+        if observed.state != "NORMAL" and (message := USUAL.sub("", observed.message)):
+            words.append(message)
         parts.append(", ".join(words))
     return "; ".join(parts)
 
@@ -163,6 +168,8 @@ def _event(event: Event) -> Text:
 # The output of a running demo: a live view on a terminal, lines elsewhere.
 
 LINE_INTERVAL = 3.0
+UNCHANGED_INTERVAL = 15.0
+"""Seconds after which a line is printed that says what the last one did."""
 WIDTH = 130
 """Columns of the report without a terminal."""
 
@@ -204,8 +211,13 @@ class Screen:
             self._live.stop()
 
     def _print_lines(self) -> None:
+        last, at = "", 0.0
         while not self._leaving.wait(LINE_INTERVAL):
-            self._write(line(self._picture()))
+            picture = self._picture()
+            content = line(replace(picture, elapsed=0.0))
+            if content != last or picture.elapsed >= at + UNCHANGED_INTERVAL:
+                self._write(line(picture))
+                last, at = content, picture.elapsed
 
     def _say(self, event: Event) -> None:
         self._write(event_line(event))

@@ -1,8 +1,10 @@
 """The output of the demo: the live view, its line for a log, and the final report."""
 
 import io
+import threading
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from devstack.demo import report, view
@@ -76,6 +78,32 @@ def test_a_line_for_a_log_says_the_same() -> None:
         "blocks 13/21, 600,007 rows (120,000/s), lag 250 ms, applies 980 changes/s, "
         "gate closed: admin (anna, 14:02 UTC): lunch"
     )
+
+
+def test_a_line_that_says_nothing_new_comes_only_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(view, "LINE_INTERVAL", 0.001)
+    quiet = replace(PICTURE, captured_rate=None, slaves=())
+    pictures = [replace(quiet, elapsed=float(at)) for at in range(20)]
+    pictures.append(replace(quiet, elapsed=20.0, stage="loading"))
+    shown_all = threading.Event()
+
+    def picture() -> view.Picture:
+        if len(pictures) == 1:
+            shown_all.set()
+            return replace(pictures[0])
+        return pictures.pop(0)
+
+    with view.Screen(picture, plain=True):
+        assert shown_all.wait(60)
+    lines = ["[   0.0 s] initial update of dr1", "[  15.0 s] initial update of dr1", "[  20.0 s] loading"]
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_a_load_says_its_state_and_task_once() -> None:
+    loading = replace(LOADING, observed=replace(LOADING.observed, message="Initial update m__1 is loading, throttled"))
+    assert "is loading" not in (text := view.line(replace(PICTURE, slaves=(loading,)))) and text.endswith("throttled")
 
 
 def test_a_slave_that_cannot_be_reached_is_shown_as_such() -> None:
