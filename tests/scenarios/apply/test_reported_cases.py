@@ -190,7 +190,6 @@ def _drop(server: PostgresServer, names: list[str]) -> None:
         connection.execute(f"DROP ROLE {APP}".encode())
 
 
-# Under two of the `settings` a definition may meet the apply's comparison and fail: docs/capture.md, “Limits”.
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long if name == "settings" else ()) for name in CASES]
 )
