@@ -36,14 +36,14 @@ class ExecutorReport:
 _OUTDATED = "has another version of Sluice loaded: start Spark's server anew, as after each update of Sluice"
 
 
-def executors_differ(place: str, lacking: Sequence[str]) -> Terminal:
+def executors_differ(server: str, lacking: Sequence[str]) -> Terminal:
     """Executors cannot run the tasks of a job."""
     remedy = (
         " Give them the same Python and the packages of requirements.lock, as the image of docker-compose.yaml has "
         "them, or an archive that ./sluice pack makes: docs/spark.md."
     )
     return Terminal(
-        f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}."
+        f"Executors of Spark at {server} differ from this machine: {'; '.join(lacking)}."
         + ("" if outdated(lacking) else remedy),
         code="executors-differ",
     )
@@ -54,13 +54,13 @@ def outdated(lacking: Sequence[str]) -> bool:
     return all(one.endswith(_OUTDATED) for one in lacking)
 
 
-def check_version(place: str, version: str) -> None:
+def check_version(server: str, version: str) -> None:
     """Raises `spark-release-differs` if the server's `version` is of another release."""
     import pyspark
 
     if _release(version) != _release(pyspark.__version__):
         raise Terminal(
-            f"Spark at {place} is {version}, and pyspark here is {pyspark.__version__}: tasks of one are not read by "
+            f"Spark at {server} is {version}, and pyspark here is {pyspark.__version__}: tasks of one are not read by "
             "the other. Let the connection spark_default lead to a Spark Connect server of "
             f"{_release(pyspark.__version__)}: docs/spark.md.",
             code="spark-release-differs",

@@ -142,8 +142,8 @@ def load_together(
 
     If a slave cannot lead, the next one does. Raises `LoadStopped`, and the error of the last one.
     """
-    for place, first in enumerate(updates):
-        others = updates[place + 1 :]
+    for index, first in enumerate(updates):
+        others = updates[index + 1 :]
         try:
             load_through_outages(first, executor, stop, stores(first, redis_url), others=others)
             return

@@ -23,7 +23,7 @@ class Unreached:
 
     side: str
     """A side of the replication, `REDIS` or `ENDPOINT`."""
-    place: str
+    server: str
     host: str
     """Of the executor."""
     reason: str
@@ -45,12 +45,12 @@ class ReachTask:
                 with reach(info, "sluice check"):
                     pass
             except SluiceError as error:
-                found.append(Unreached(side, info.place, host, str(error)))
+                found.append(Unreached(side, info.server, host, str(error)))
         try:
             with closing(redis_store.connect(self.redis_url)) as client:
                 client.ping()
         except SluiceError as error:
-            found.append(Unreached(REDIS, redis_store.address_of(self.redis_url).place, host, str(error)))
+            found.append(Unreached(REDIS, redis_store.address_of(self.redis_url).server, host, str(error)))
         parts = urlsplit(self.endpoint.remote)
         try:
             socket.create_connection((parts.hostname or "", parts.port or 15002), CONNECT_SECONDS).close()

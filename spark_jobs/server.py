@@ -355,4 +355,4 @@ def _free_port() -> int:
 def _property(value: str) -> str:
     """`value` escaped for java.util.Properties."""
     units = value.encode("utf-16-be")
-    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

@@ -30,10 +30,10 @@ from sluice.paths import base
 class UnknownPrefix(Terminal):
     """No file configures `prefix`; `known` lists those that are configured."""
 
-    def __init__(self, prefix: str, known: tuple[str, ...], places: Iterable[Path], unread: tuple[Path, ...] = ()):
+    def __init__(self, prefix: str, known: tuple[str, ...], paths: Iterable[Path], unread: tuple[Path, ...] = ()):
         self.known = known
         also = f" No prefix was found in {', '.join(str(file) for file in unread)}." if unread else ""
-        where = " or ".join(str(place) for place in places)
+        where = " or ".join(str(path) for path in paths)
         super().__init__(
             f"No replication {prefix!r} is configured in {where}; {suggestion(prefix, known, 'prefixes')}."
             f"{also} Use one of these, or add a file for it."
@@ -59,7 +59,7 @@ def folders() -> tuple[Path, ...]:
     """The folders of the files: `SLUICE_REPLICATIONS`, else `include/replications` of the checkout or AIRFLOW_HOME."""
     configured = [part for part in os.environ.get("SLUICE_REPLICATIONS", "").split(os.pathsep) if part]
     chosen = [Path(part) for part in configured] or [base() / "include" / "replications"]
-    return tuple(place.resolve() for place in chosen)
+    return tuple(path.resolve() for path in chosen)
 
 
 def load(prefix: str) -> Replication:
@@ -71,7 +71,7 @@ def load(prefix: str) -> Replication:
     return _of(survey(), prefix, folders())
 
 
-def _of(survey: Survey, prefix: str, places: Sequence[Path]) -> Replication:
+def _of(survey: Survey, prefix: str, paths: Sequence[Path]) -> Replication:
     name_meant = prefix.strip().upper()
     for replication in survey.replications:
         if replication.prefix.name == name_meant:
@@ -79,7 +79,7 @@ def _of(survey: Survey, prefix: str, places: Sequence[Path]) -> Replication:
     if name_meant in survey.broken:
         raise ConfigError(survey.broken[name_meant])
     known = (*(replication.prefix.name for replication in survey.replications), *survey.broken)
-    raise UnknownPrefix(prefix, known, places, survey.unread)
+    raise UnknownPrefix(prefix, known, paths, survey.unread)
 
 
 def meant(text: str) -> str:
@@ -99,10 +99,10 @@ def load_all() -> list[Replication]:
 def again(replication: Replication) -> Replication:
     """Loads the replication again from its folder. Raises as `load`."""
     own = replication.source.parent
-    places = folders()
-    if own.resolve() not in places:
-        places = (own,)
-    return _of(survey(*places), replication.prefix.name, places)
+    paths = folders()
+    if own.resolve() not in paths:
+        paths = (own,)
+    return _of(survey(*paths), replication.prefix.name, paths)
 
 
 def checked(file: Path, text: str) -> Replication:
@@ -113,12 +113,12 @@ def checked(file: Path, text: str) -> Replication:
     return reading.replication
 
 
-def survey(*places: Path) -> Survey:
-    """All valid replications, and all mistakes, of the folders `places` (default: `folders()`).
+def survey(*paths: Path) -> Survey:
+    """All valid replications, and all mistakes, of the folders `paths` (default: `folders()`).
 
     Raises `ConfigError` if a folder is missing.
     """
-    by_file = {file: _readings(file) for place in places or folders() for file in _files(place)}
+    by_file = {file: _readings(file) for path in paths or folders() for file in _files(path)}
     parts = {os.path.abspath(part) for of_file in by_file.values() for reading in of_file for part in reading.points_at}
     named: dict[str, Path] = {}
     hidden: dict[Path, Path] = {}
@@ -143,14 +143,14 @@ def survey(*places: Path) -> Survey:
     )
 
 
-def _files(place: Path) -> list[Path]:
+def _files(path: Path) -> list[Path]:
     try:
         return sorted(
-            file for file in place.iterdir() if file.suffix in sources.SUFFIXES and not file.name.startswith(".")
+            file for file in path.iterdir() if file.suffix in sources.SUFFIXES and not file.name.startswith(".")
         )
     except OSError as wrong:
         raise ConfigError(
-            [Mistake(place, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
+            [Mistake(path, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
         ) from wrong
 
 

@@ -41,9 +41,9 @@ def archive_bytes() -> bytes:
     archive_file = BytesIO()
     with ZipFile(archive_file, "w", ZIP_DEFLATED) as zipped:
         statements = f"sluice/{sql_files.SHIPPED}"
-        for root, place in ((_ROOT, "sluice"), (_JOBS, "spark_jobs"), (sql_files.folder(), statements)):
+        for root, target in ((_ROOT, "sluice"), (_JOBS, "spark_jobs"), (sql_files.folder(), statements)):
             for file in _files(root, "*"):
-                entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
+                entry = ZipInfo(f"{target}/{file.relative_to(root).as_posix()}")  # without the time of the file
                 zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
         zipped.writestr(ZipInfo(f"sluice/{_FINGERPRINT}"), fingerprint())
     return archive_file.getvalue()

@@ -35,7 +35,7 @@ def stranger(port: int) -> int | None:
 
 def belongs_to(found: Listener, process: int) -> bool:
     """Whether a process, or one that it started, has the socket. Both must be of this user."""
-    parents = {int(place.name): _parent(place) for place in Path("/proc").iterdir() if place.name.isdecimal()}
+    parents = {int(process.name): _parent(process) for process in Path("/proc").iterdir() if process.name.isdecimal()}
     for each in parents:
         above: int | None = each
         while above is not None and above != process:
@@ -45,10 +45,10 @@ def belongs_to(found: Listener, process: int) -> bool:
     return False
 
 
-def _parent(place: Path) -> int | None:
+def _parent(process: Path) -> int | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         # The name, in brackets, may hold anything.
-        return int((place / "stat").read_text().rpartition(")")[2].split()[1]) or None
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1]) or None
     return None
 
 

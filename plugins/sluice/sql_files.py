@@ -112,8 +112,8 @@ _CACHED_LENGTH = 16_384
 """Statements with longer values, such as a window's lists of keys, never return and are not kept."""
 
 
-def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str, str], ...]) -> str:
-    text, used = _read_statement(place, vendor, name)
+def _rendered(file: Path, vendor: str, name: str, placeholders: tuple[tuple[str, str], ...]) -> str:
+    text, used = _read_statement(file, vendor, name)
     values = dict(placeholders)
     unused = set(values) - used - MAY_GO_UNUSED
     if unused:

@@ -15,17 +15,17 @@ class FunctionMissing(Exception):
 
 def imported(name: str) -> Callable[..., object]:
     """Imports the function. Raises `FunctionMissing`."""
-    place, _, function = name.partition(":")
+    module_name, _, function = name.partition(":")
     try:
-        module = importlib.import_module(place)
+        module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise FunctionMissing(
-            f"the module {place} cannot be imported on {socket.gethostname()} ({in_one_line(error)}); put it where "
-            "Python finds it on each machine that calls it, e.g. into the folder plugins"
+            f"the module {module_name} cannot be imported on {socket.gethostname()} ({in_one_line(error)}); put it "
+            "where Python finds it on each machine that calls it, e.g. into the folder plugins"
         ) from error
     member: object = getattr(module, function, None)
     if not callable(member):
-        raise FunctionMissing(f"the module {place} has no function {function}")
+        raise FunctionMissing(f"the module {module_name} has no function {function}")
     return member
 
 

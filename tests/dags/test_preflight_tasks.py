@@ -72,7 +72,7 @@ def test_lacks_of_both_sides_are_reported_before_anything_is_created(places: Pla
     assert "SHOP_ → dr1: 2 things are lacking, and nothing was changed" in said
     assert f"GRANT SELECT, TRIGGER ON TABLE public.other TO {master.user};" in said
     assert f"GRANT CREATE ON SCHEMA public TO {slave.user};" in said
-    assert f"{master.place.split('/')[0]}" in said and "(connection shop_master)" in said
+    assert f"{master.server.split('/')[0]}" in said and "(connection shop_master)" in said
     assert "(connection shop_dr1)" in said
     with connect(master, application="test", autocommit=True) as connection:
         found = connection.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'shop%'").fetchone()

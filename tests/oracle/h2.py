@@ -176,7 +176,7 @@ class H2Session(OracleSession):
         except Py4JJavaError as error:
             thrown = error.java_exception
             code, text = CODES.get(thrown.getErrorCode(), ""), str(thrown.getMessage())
-            raise errors.made(errors.code_of(code), f"{code}: {text}" if code else text, self.place) from None
+            raise errors.made(errors.code_of(code), f"{code}: {text}" if code else text, self.server) from None
 
 
 def connect(

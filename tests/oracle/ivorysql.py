@@ -298,7 +298,7 @@ class IvorySession(OracleSession):
                 driver.execute(f"SET TRANSACTION SNAPSHOT '{name}'".encode())
             except psycopg.Error as error:
                 driver.close()
-                raise errors.made("ORA-1555", f"ORA-01555: {error}", self.place) from None
+                raise errors.made("ORA-1555", f"ORA-01555: {error}", self.server) from None
             self._moments[scn] = driver
         self.seen = scn
 
@@ -377,7 +377,7 @@ class IvorySession(OracleSession):
         except psycopg.Error as error:
             code = CODES.get(error.sqlstate or "", "")
             text = f"{code}: {error}" if code else str(error)
-            raise errors.made(errors.code_of(code), text, self.place, lost=self.driver.closed) from None
+            raise errors.made(errors.code_of(code), text, self.server, lost=self.driver.closed) from None
 
 
 def connect(

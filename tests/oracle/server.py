@@ -78,7 +78,7 @@ class OracleServer:
             except (oracledb.Error, OSError) as error:
                 reason = " ".join(str(error).split())
             if time.monotonic() > until or reason.startswith(_REFUSED):
-                raise NoAnswer(f"{self._parts.place}: {reason}")
+                raise NoAnswer(f"{self._parts.server}: {reason}")
             time.sleep(0.5)
 
     def database(self, *, slave: bool = False) -> ConnectionInfo:

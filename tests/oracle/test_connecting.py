@@ -38,7 +38,7 @@ def at(port: int, **options: str) -> ConnectionInfo:
 def failure(info: ConnectionInfo) -> Exception:
     with pytest.raises((kinds.DatabaseError, Transient)) as found:
         connect(info, application="test")
-    assert "secret" not in str(found.value) and info.place in str(found.value)
+    assert "secret" not in str(found.value) and info.server in str(found.value)
     return found.value
 
 

@@ -50,7 +50,7 @@ def raised(code: int, text: str) -> oracledb.Error:
 )
 def test_errors_of_the_server_are_classified_by_their_code(code: int, kind: type[Exception]) -> None:
     found = errors.converted(raised(code, "said so"), PLACE)
-    assert type(found) is kind and PLACE in str(found) and found.place == PLACE
+    assert type(found) is kind and PLACE in str(found) and found.server == PLACE
 
 
 def test_a_session_that_died_is_unreachable_whatever_the_driver_calls_it() -> None:

@@ -279,7 +279,7 @@ def test_the_files_of_a_stack_are_closed_to_other_accounts(stack: Stack) -> None
 def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> None:
     assert pairs(stack) == ["no replication is configured: ./sluice add makes one"], "nobody ran the demo"
     demo_replications.write(stack.home.replications, ["dr1"])
-    place = stack.connection("master").place
+    place = stack.connection("master").server
     assert pairs(stack) == [
         f"DEMO_ from demo_master ({place}): nothing is installed on the master yet",
         "DEMO_ → dr1: not loaded yet. Load it: ./sluice act initiate DEMO_ dr1",

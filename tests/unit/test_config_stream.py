@@ -33,7 +33,7 @@ def test_a_stream_needs_a_folder_and_no_connection(tmp_path: Path) -> None:
     assert (master.capture, master.location, master.after, master.vendor) == ("stream", "/srv/shop", 41200, "postgres")
     assert found.slave("dr1").vendor == "postgres"
     pair = Pair.of(found, "dr1", {"s": SLAVE})
-    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop")
+    assert (pair.master_info.vendor, pair.master_info.server) == ("stream", "/srv/shop")
     assert (found.verify.schedule, found.verify.max_age_days) == ("never", 0), "there is nothing to compare with"
     with raises_code("no-database", match="no database to read rows from"), reach(pair.master_info, "test"):
         pass
@@ -43,7 +43,7 @@ def test_property_files_name_a_stream_as_well(tmp_path: Path) -> None:
     master = "sluice.master.capture=stream\nsluice.master.location=/srv/shop\n"
     (tmp_path / "x.properties").write_text(f"replication.prefix=REC_\n{master}table.S.*=\n")
     found = config.load("REC_").master.stream
-    assert found is not None and found.place == "/srv/shop"
+    assert found is not None and found.server == "/srv/shop"
 
 
 def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_beside_a_stream_of_redo_rows_may_be_read_from_the_master(tmp_path: Path
     found = load(tmp_path, "capture: redo, location: /srv/shop, conn_id: m", REDO.replace("EXACT", "true"))
     master = ConnectionInfo("oracle", "h", 1521, "PDB", "u", "")
     pair = Pair.of(found, "dr1", {"s": SLAVE, "m": master})
-    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop/stream")
+    assert (pair.master_info.vendor, pair.master_info.server) == ("stream", "/srv/shop/stream")
     update = Update.named(pair, "update 1")
     assert (update.master_info, update.master_info.stream) == (master, "/srv/shop/stream")
     assert ConnectionInfo.from_dict(update.master_info.to_dict()).stream == "/srv/shop/stream"
@@ -95,7 +95,7 @@ def test_beside_a_recorded_binary_log_rows_are_read_from_the_master_and_compared
     found = load(tmp_path, "capture: binlog, location: /srv/shop, vendor: mysql, conn_id: m", "initial: {parallel: 2}")
     master = ConnectionInfo("mysql", "h", 3306, "shop", "u", "")
     pair = Pair.of(found, "dr1", {"s": SLAVE, "m": master})
-    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop")
+    assert (pair.master_info.vendor, pair.master_info.server) == ("stream", "/srv/shop")
     assert Update.named(pair, "update 1").master_info.stream == "/srv/shop"
     assert pair.beside_whole_log and found.comparable and found.verify.schedule == "daily"
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, Place, Rename, Step, outdated, steps
+from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, ObjectId, Rename, Step, outdated, steps
 from sluice.model.names import TableName
 
 T = TableName("public", "t")
@@ -18,8 +18,8 @@ def check(name: str, definition: str = "CHECK (n > 0)") -> Defined:
     return Defined(DefinedKind.CHECKS, T, name, definition)
 
 
-def having(*objects: Defined) -> dict[Place, str | None]:
-    return {one.place: one.definition for one in objects}
+def having(*objects: Defined) -> dict[ObjectId, str | None]:
+    return {one.id: one.definition for one in objects}
 
 
 def test_new_definitions_of_the_master_are_created() -> None:
@@ -58,7 +58,7 @@ def test_a_column_that_both_sides_renamed_is_no_other_definition() -> None:
 
 
 def test_unfinished_definitions_are_created_again() -> None:
-    half: dict[Place, str | None] = {index("a").place: None}
+    half: dict[ObjectId, str | None] = {index("a").id: None}
     assert steps([index("a")], half, [index("a", making=True)], [T]) == [Make(index("a"))]
     assert steps([index("a")], {}, [index("a", making=True)], [T]) == [Make(index("a"))]
     assert steps([index("a")], having(index("a")), [index("a", making=True)], [T]) == [Know(index("a"))]
@@ -91,7 +91,7 @@ def test_foreign_keys_go_first_and_come_last() -> None:
 def test_a_constraint_that_the_master_lacks_or_has_otherwise_is_outdated() -> None:
     assert outdated([], having(check("c")), [check("c")]) == [check("c")]
     assert outdated([check("c", "CHECK (n > 1)")], having(check("c")), [check("c")]) == [check("c")]
-    half: dict[Place, str | None] = {check("c").place: None}
+    half: dict[ObjectId, str | None] = {check("c").id: None}
     assert outdated([], half, [check("c")]) == [check("c")]
 
 
@@ -110,15 +110,15 @@ OBJECTS = st.builds(
     st.sampled_from("abc"),
     st.sampled_from(["(n)", "(m)"]),
 )
-LISTS = st.lists(st.lists(OBJECTS, unique_by=lambda one: one.place, max_size=5), min_size=1, max_size=6)
+LISTS = st.lists(st.lists(OBJECTS, unique_by=lambda one: one.id, max_size=5), min_size=1, max_size=6)
 
 
 @given(LISTS, st.integers(0, 30))
 def test_any_history_ends_with_what_the_master_has_wherever_rounds_are_killed(
     history: list[list[Defined]], killed: int
 ) -> None:
-    slave: dict[Place, str | None] = {}
-    known: dict[Place, Defined] = {}
+    slave: dict[ObjectId, str | None] = {}
+    known: dict[ObjectId, Defined] = {}
     for master in history:
         done = 0
         while todo := steps(master, slave, list(known.values()), [T]):
@@ -131,25 +131,25 @@ def test_any_history_ends_with_what_the_master_has_wherever_rounds_are_killed(
         assert set(known.values()) == set(master)
 
 
-def act(step: Step, slave: dict[Place, str | None], known: dict[Place, Defined], left: int) -> bool:
+def act(step: Step, slave: dict[ObjectId, str | None], known: dict[ObjectId, Defined], left: int) -> bool:
     """Executes one step like the follower; False if it is killed half-way."""
     one = step.object
     if isinstance(step, Make):
-        known[one.place] = Defined(one.kind, one.table, one.name, one.definition, making=True)
-        slave[one.place] = None if left == 0 else one.definition
+        known[one.id] = Defined(one.kind, one.table, one.name, one.definition, making=True)
+        slave[one.id] = None if left == 0 else one.definition
     elif isinstance(step, Rename):
         new = step.renamed
-        known[new.place] = Defined(new.kind, new.table, new.name, new.definition, making=True)
-        slave[step.renamed.place] = slave.pop(one.place)
+        known[new.id] = Defined(new.kind, new.table, new.name, new.definition, making=True)
+        slave[step.renamed.id] = slave.pop(one.id)
     elif isinstance(step, Drop):
-        del slave[one.place]
+        del slave[one.id]
     if left in (0, 1):
         return False
     if isinstance(step, Make | Know):
-        known[one.place] = one
+        known[one.id] = one
     elif isinstance(step, Rename):
-        known[step.renamed.place] = step.renamed
-        del known[one.place]
+        known[step.renamed.id] = step.renamed
+        del known[one.id]
     else:
-        del known[one.place]
+        del known[one.id]
     return True

@@ -83,7 +83,7 @@ def test_privileges_on_one_schema_are_one_statement() -> None:
 
 def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     issues = [
-        Issue("master", "A", "why a", "GRANT A", place="here"),
+        Issue("master", "A", "why a", "GRANT A", server="here"),
         Issue("slave dr1", "B", "why b", None, remedy="Do b."),
         Issue("master", "C", "why c", "GRANT C", Severity.WARNING),
     ]

@@ -19,7 +19,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 FAILOVER: Any = SimpleNamespace(
-    action="forced", slave=SimpleNamespace(name="dr1"), master_info=SimpleNamespace(place="h")
+    action="forced", slave=SimpleNamespace(name="dr1"), master_info=SimpleNamespace(server="h")
 )
 
 

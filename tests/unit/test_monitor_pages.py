@@ -177,7 +177,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
     seen = MasterData(3, True, tables)
     page = rendered(
-        "master.html", visitor=OLGA, known=found, looked=LastAnswer(seen, NOW), rows=[], place="oracle, x",
+        "master.html", visitor=OLGA, known=found, looked=LastAnswer(seen, NOW), rows=[], source="oracle, x",
         messages=master_messages(replication(), found, NOW), queue_level=Level.OK, actions=of(Scope.MASTER),
         notifiers=[],
     )  # fmt: skip
@@ -188,7 +188,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
     quiet = replace(found, redo=None)
     assert "Redo threads" not in rendered(
-        "master.html", visitor=ANNA, known=quiet, looked=LastAnswer(None, None, "down"), rows=[], place="x",
+        "master.html", visitor=ANNA, known=quiet, looked=LastAnswer(None, None, "down"), rows=[], source="x",
         messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
     )  # fmt: skip
 
@@ -198,7 +198,7 @@ def test_master_and_slave_show_the_binary_log_that_is_recorded() -> None:
     binary = RedoStatus("host <a>", 2, NOW.timestamp(), (reads,), capture="binlog")
     page = rendered(
         "master.html", visitor=OLGA, known=KnownMaster(redo=binary), looked=LastAnswer(None, None, "down"), rows=[],
-        place="x", messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
+        source="x", messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
     )  # fmt: skip
     assert "File State Log Offset Behind Restarts master-bin.000012 running – 345 2.0 s 0" in words(page)
     assert "Log master-bin.000012 running, 2.0 s behind ; read by host <a>" in words(
@@ -312,7 +312,8 @@ def test_where_notices_go_is_shown_without_secrets() -> None:
     text = shown_arguments(NotifierConfig("a.b.Pager", arguments))
     assert "to: dba@example.com, b@c" in text and "hook: https://hooks.example.com/" in text and "t0ken" not in text
     page = rendered(
-        "master.html", visitor=OLGA, known=KnownMaster(), looked=LastAnswer(None, None), rows=[], place="", messages=[],
+        "master.html", visitor=OLGA, known=KnownMaster(), looked=LastAnswer(None, None), rows=[], source="",
+        messages=[],
         queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[("a.b.Pager", text)],
     )  # fmt: skip
     assert "Pager" in page and "<databases>" not in page and "/sluice/actions/send_test?prefix=DEMO_" in page

@@ -15,7 +15,7 @@ from sluice.configuration.placement import Placement
 from sluice.database import placed
 from sluice.database.apply import DefinitionChange, DisplacedRow
 from sluice.database.conflicts import ChangeRefused, Drift
-from sluice.database.following import by_place
+from sluice.database.following import by_id
 from sluice.database.rows import BlockRead
 from sluice.database.schema import Constraint, DomainCheck, FreeSequence
 from sluice.database.session import Session
@@ -78,8 +78,8 @@ def test_a_row_whose_table_is_elsewhere_is_displaced_there_and_known_by_the_mast
 
 def test_a_foreign_key_of_a_slave_says_what_the_masters_says() -> None:
     there = [foreign_key(PEOPLE, THERE), replace(foreign_key(THERE, OTHER, validated=False), name="begun")]
-    found = by_place(Recorded(there).placed.following.present(NO_SESSION, [ORDERS]))
-    same = by_place([foreign_key(ORDERS, PEOPLE), replace(foreign_key(PEOPLE, OTHER, validated=False), name="begun")])
+    found = by_id(Recorded(there).placed.following.present(NO_SESSION, [ORDERS]))
+    same = by_id([foreign_key(ORDERS, PEOPLE), replace(foreign_key(PEOPLE, OTHER, validated=False), name="begun")])
     assert found == same and None in same.values() and len(same) == 2
 
 

@@ -15,7 +15,7 @@ from sluice.redo import checkpoints, program, program_configuration
 from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import pause
 from sluice.redo.redo_thread import RedoThread
-from sluice.vendors.stream.redo.spool import Spool, free, last_place
+from sluice.vendors.stream.redo.spool import Spool, free, last_durable
 from tests.errors import raises_code
 from tests.waiting import until
 
@@ -141,13 +141,13 @@ def test_a_spool_continues_after_whole_lines_in_a_new_file(tmp_path: Path) -> No
     with (tmp_path / "1.jsonl").open("ab") as opened:
         opened.write(line[:20])
     second = Spool(tmp_path, file_bytes=10)
-    assert second.durable == (7, 1) == last_place(tmp_path)
+    assert second.durable == (7, 1) == last_durable(tmp_path)
     second.add(line % (8, 1))
     second.sync()
     second.add(line % (9, 2))
     assert second.sync() == (9, 2)
     second.close()
-    assert last_place(tmp_path) == (9, 2)
+    assert last_durable(tmp_path) == (9, 2)
     assert free(tmp_path, "3.jsonl") == 2
     assert [file.name for file in sorted(tmp_path.iterdir())] == ["3.jsonl", "4.jsonl"]
 

@@ -10,7 +10,7 @@ from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.redo.errors import BeginsLater, BetweenTransactions, NotThereYet, OlderOpen
 from sluice.vendors.stream.redo.merger import Merger
-from sluice.vendors.stream.redo.takeover import place
+from sluice.vendors.stream.redo.takeover import position_in_stream
 from sluice.vendors.stream.session import StreamSession
 from tests.errors import raises_code
 from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, folder, insert, transaction
@@ -34,7 +34,7 @@ def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
 
 def behind(made: Path, scn: int) -> int:
     """The number of the change after which a slave goes on that has all up to `scn`."""
-    found = place(StreamSession(made), triggers(scn))
+    found = position_in_stream(StreamSession(made), triggers(scn))
     assert isinstance(found, StreamPosition)
     return found.commit
 
@@ -56,12 +56,12 @@ def test_two_slaves_that_are_at_different_places_go_on_each_at_its_own(tmp_path:
 
 def test_within_a_transaction_of_the_stream_no_slave_goes_on(tmp_path: Path) -> None:
     with pytest.raises(BetweenTransactions, match=r"Write 102 under redo\.ends_at"):
-        place(StreamSession(stream(tmp_path, 100, 101, 102, 103)), triggers(102))
+        position_in_stream(StreamSession(stream(tmp_path, 100, 101, 102, 103)), triggers(102))
 
 
 def test_a_part_that_the_stream_lacks_is_awaited(tmp_path: Path) -> None:
     with pytest.raises(NotThereYet, match="has come to SCN 199"):
-        place(StreamSession(stream(tmp_path, 100)), triggers(200))
+        position_in_stream(StreamSession(stream(tmp_path, 100)), triggers(200))
 
 
 def test_a_stream_that_begins_behind_the_slave_is_refused(tmp_path: Path) -> None:
@@ -69,22 +69,24 @@ def test_a_stream_that_begins_behind_the_slave_is_refused(tmp_path: Path) -> Non
     with pytest.raises(BeginsLater, match="capture begins with SCN 60"):
         stream(tmp_path / "a", 100, ends_at=(59,))
     with pytest.raises(BetweenTransactions):
-        place(StreamSession(stream(tmp_path / "b", 100)), triggers(59, oldest=60))
+        position_in_stream(StreamSession(stream(tmp_path / "b", 100)), triggers(59, oldest=60))
 
 
 def test_no_slave_goes_on_from_transactions_older_than_the_stream(tmp_path: Path) -> None:
     """The schema checkpoint of the threads is of SCN 60."""
     made = StreamSession(stream(tmp_path, 100))
-    assert place(made, triggers(150, oldest=60)) == place(made, triggers(150))
+    assert position_in_stream(made, triggers(150, oldest=60)) == position_in_stream(made, triggers(150))
     with pytest.raises(OlderOpen, match='says "oldest": 60 or more'):
-        place(made, triggers(150, oldest=59))
+        position_in_stream(made, triggers(150, oldest=59))
     older = QueuePosition.parse(triggers(150).text().replace('"oldest":150,', ""))
     with pytest.raises(OlderOpen):
-        place(made, older)
+        position_in_stream(made, older)
 
 
 def test_positions_of_another_source_are_refused(tmp_path: Path) -> None:
     made = StreamSession(stream(tmp_path, 100))
     with raises_code("other-source", match="incarnation"):
-        place(made, triggers(150, RESETLOGS + 1))
-    assert place(made, StreamPosition("another stream", 1)) is None, "the stream itself says what is wrong with it"
+        position_in_stream(made, triggers(150, RESETLOGS + 1))
+    assert position_in_stream(made, StreamPosition("another stream", 1)) is None, (
+        "the stream itself says what is wrong with it"
+    )

@@ -18,15 +18,15 @@ DATABASES = st.dictionaries(st.tuples(KINDS, st.sampled_from("abc")), st.sampled
 
 def after(database: list[Definition], statements: tuple[str, ...]) -> list[Definition]:
     """The database after the statements above."""
-    there = {one.place: one for one in database}
+    there = {one.object_id: one for one in database}
     for statement in statements:
         verb, *words, name, text = statement.split(" ") if statement.startswith("make") else [*statement.split(" "), ""]
         made = definition(" ".join(words), name, text)
         if verb == "make":
-            assert made.place not in there, "nothing is made twice"
-            there[made.place] = made
+            assert made.object_id not in there, "nothing is made twice"
+            there[made.object_id] = made
         else:
-            del there[made.place]
+            del there[made.object_id]
     return list(there.values())
 
 
@@ -40,7 +40,7 @@ def test_made_differences_are_gone_and_their_undo_brings_them_back(
     assert all(one.stays for one in differences(master, now))
     for statements in undo:
         now = after(now, statements)
-    assert sorted(now, key=lambda one: one.place) == sorted(slave, key=lambda one: one.place)
+    assert sorted(now, key=lambda one: one.object_id) == sorted(slave, key=lambda one: one.object_id)
 
 
 def test_the_slaves_own_definitions_stay_and_are_named_if_the_application_would_notice_them() -> None:

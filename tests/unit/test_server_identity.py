@@ -19,7 +19,7 @@ def test_a_server_identity_is_kept_in_a_position() -> None:
     kept = SnapshotPosition.parse(SnapshotPosition(5, 5, origin=SEEN).text())
     assert kept.origin == SEEN
     assert SnapshotPosition.parse(SnapshotPosition(5, 5).text()).origin is None
-    assert server_identity.place("1/A0") == (1 << 32) + 0xA0
+    assert server_identity.offset("1/A0") == (1 << 32) + 0xA0
 
 
 def test_the_same_server_needs_no_proof() -> None:

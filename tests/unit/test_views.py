@@ -39,32 +39,32 @@ def test_views_and_sequences_are_replaced_in_place_and_what_the_slave_has_of_its
         about = [old.table]
         assert steps([old], {}, [], about) == [Make(old)]
         assert steps([old], {}, [], about, set_again=about) == [Make(old)], "no load brings it"
-        assert steps([old], {old.place: "1"}, [], about) == [Know(old)]
-        assert steps([new], {old.place: "1"}, [], about) == [Taken(new)]
-        assert steps([new], {old.place: "1"}, [old], about) == [Make(new)]
-        assert steps([new], {old.place: "1"}, [begun], about) == [Make(new)], "killed before it was replaced"
-        assert steps([new], {old.place: "2"}, [begun], about) == [Know(new)]
-        assert steps([old], {old.place: "1"}, [old], about) == []
+        assert steps([old], {old.id: "1"}, [], about) == [Know(old)]
+        assert steps([new], {old.id: "1"}, [], about) == [Taken(new)]
+        assert steps([new], {old.id: "1"}, [old], about) == [Make(new)]
+        assert steps([new], {old.id: "1"}, [begun], about) == [Make(new)], "killed before it was replaced"
+        assert steps([new], {old.id: "2"}, [begun], about) == [Know(new)]
+        assert steps([old], {old.id: "1"}, [old], about) == []
         assert steps([old], {}, [old], about) == [], "somebody removed it there"
-        assert steps([], {old.place: "1"}, [old], about) == [Drop(old)]
+        assert steps([], {old.id: "1"}, [old], about) == [Drop(old)]
         assert steps([], {}, [old], about) == [Forget(old)]
 
 
 def test_after_a_load_the_values_of_sequences_are_set_again() -> None:
     one = of(DefinedKind.SEQUENCES, "s")
-    assert steps([one], {one.place: "1"}, [one], [one.table], set_again=[one.table]) == [SetAgain(one)]
+    assert steps([one], {one.id: "1"}, [one], [one.table], set_again=[one.table]) == [SetAgain(one)]
 
 
 def test_views_go_before_those_that_they_read_and_before_tables_lose_anything() -> None:
     base, above = of(DefinedKind.VIEWS, "base"), of(DefinedKind.VIEWS, "above")
     check = Defined(DefinedKind.CHECKS, T, "c", "1")
-    present = {one.place: "1" for one in (check, base, above)}
+    present = {one.id: "1" for one in (check, base, above)}
     found = steps([], present, [base, check, above], [T, base.table, above.table])
     assert found == [Drop(above), Drop(base), Drop(check)]
 
 
 def test_a_view_is_outdated_where_the_masters_has_other_columns_and_a_sequence_never_is() -> None:
     old, sequence = of(DefinedKind.VIEWS, "v", "integer"), of(DefinedKind.SEQUENCES, "s")
-    present = {old.place: "integer", sequence.place: "1"}
+    present = {old.id: "integer", sequence.id: "1"}
     assert outdated([of(DefinedKind.VIEWS, "v", "bigint")], present, [old, sequence]) == [old]
     assert outdated([old], present, [old, sequence]) == []

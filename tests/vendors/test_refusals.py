@@ -270,7 +270,7 @@ def test_an_error_keeps_the_servers_code_its_text_and_its_sqlstate(target: Conte
         error = raised.value
         assert isinstance(error, kind), (statement, error)
         assert (error.server_code, error.sqlstate) == (code, sqlstate) or kind is errors.DatabaseUnreachable, statement
-        assert error.reason and error.place == target.info.place, statement
+        assert error.reason and error.server == target.info.server, statement
 
 
 def test_what_passes_is_retried_and_concerns_no_table(target: Contender) -> None:

@@ -58,7 +58,7 @@ class QueryJob:
         return f"{self.prefix}/{self.slave}"
 
     @property
-    def place(self) -> str:
+    def runs_on(self) -> str:
         """Where it runs, for people."""
         return f"Spark at {self.record.place}, query {self.record.query or 'that is being started'}"
 

@@ -145,7 +145,7 @@ class ApplyOperator(SparkJobOperator):
             job = applies.begin(replication, digest, pair, infos, owner, attempt)
         except applies.spark_away() as away:
             return None, str(away)
-        self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.place)
+        self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.runs_on)
         return job, ""
 
     def _leave_to_another_airflow(self, replication: Replication, state: QueryState, owner: Owner) -> None:

@@ -43,9 +43,11 @@ class AwaitNormal(BaseOperator):
             raise AirflowSkipException("Each slave's own run waits for it.")
         with as_airflow(context):
             replication = config.load(self.prefix)
-            place = replication.slave(self.slave)
-            info = connections.info(place.conn_id, place.vendor, str(replication.source))
-            checkpoint = checkpoint_of(info, replication.prefix, place.name, place.schema, f"sluice {self.task_id}")
+            endpoint = replication.slave(self.slave)
+            info = connections.info(endpoint.conn_id, endpoint.vendor, str(replication.source))
+            checkpoint = checkpoint_of(
+                info, replication.prefix, endpoint.name, endpoint.schema, f"sluice {self.task_id}"
+            )
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
             if checkpoint is not None and checkpoint.loading:
                 self._wait(replication)
@@ -57,13 +59,13 @@ class AwaitNormal(BaseOperator):
             return self._judge(context, event["state"], event["message"])
 
     def _wait(self, replication: Replication) -> NoReturn:
-        place = replication.slave(self.slave)
+        endpoint = replication.slave(self.slave)
         trigger = StateTrigger(
             str(replication.prefix),
-            place.name,
-            place.conn_id,
-            place.vendor,
-            place.schema,
+            endpoint.name,
+            endpoint.conn_id,
+            endpoint.vendor,
+            endpoint.schema,
             earliest_resume(),
         )
         self.defer(trigger=trigger, method_name="resume")

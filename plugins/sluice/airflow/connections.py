@@ -44,8 +44,8 @@ def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
     """
     master, used_for = replication.master, str(replication.source)
     connections = {master.conn_id: info(master.conn_id, master.database, used_for)} if master.conn_id else {}
-    places = [replication.slave(name) for name in slaves]
-    return connections | {place.conn_id: info(place.conn_id, place.vendor, used_for) for place in places}
+    sides = [replication.slave(name) for name in slaves]
+    return connections | {side.conn_id: info(side.conn_id, side.vendor, used_for) for side in sides}
 
 
 def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:

@@ -41,9 +41,9 @@ def as_airflow(context: Context) -> Iterator[None]:
         if type(error).__module__.startswith("airflow."):
             raise  # such as TaskDeferred
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            place = error.filename or home()
+            folder = error.filename or home()
             _report(
-                context, f"{error.strerror}: {place}. Make room there; the task is tried again until there is some."
+                context, f"{error.strerror}: {folder}. Make room there; the task is tried again until there is some."
             )
             raise AirflowException(SEE_ABOVE) from None
         _report(context, f"{type(error).__name__}: {shown(error)}", error)

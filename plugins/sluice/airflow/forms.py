@@ -74,7 +74,7 @@ def prefix_field(replications: Iterable[Replication]) -> Param:
         shown,
         "Replication",
         "The **prefix** of the replication, as its configuration file names it. Files are read from "
-        + " and ".join(str(place) for place in config.folders())
+        + " and ".join(str(folder) for folder in config.folders())
         + ".",
         nothing="No replication is configured: add a file to that folder.",
     )

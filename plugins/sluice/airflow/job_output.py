@@ -33,7 +33,7 @@ class JobOutput:
 
     def read(self, *, rest: bool = False) -> list[str]:
         """New whole lines, oldest first. `rest` adds an unfinished last line. Call `keep` afterwards."""
-        path, inode = self._place()
+        path, inode = self._path_and_inode()
         if path is None:
             return []
         offset = self.cursor.offset if inode == self.cursor.inode else 0
@@ -63,7 +63,7 @@ class JobOutput:
         """The log and its rotated files, newest first."""
         return [self.path, *(self.path.with_name(f"{self.path.name}.{number}") for number in range(1, 10))]
 
-    def _place(self) -> tuple[Path | None, int]:
+    def _path_and_inode(self) -> tuple[Path | None, int]:
         """File to read and its inode: the file of the cursor, else the newest."""
         inodes = [(file, inode) for file in self._files() if (inode := _inode(file))]
         for file, inode in inodes:

@@ -44,9 +44,9 @@ def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
     lacking = [slave for slave in slaves if not slave.whole_later]
     if not lacking:
         return []
-    place = task.replication.master
+    endpoint = task.replication.master
     with task.master() as master:
-        rows = master_of(place.vendor).queue(master, task.prefix, place.schema).row_counts(tables)
+        rows = master_of(endpoint.vendor).queue(master, task.prefix, endpoint.schema).row_counts(tables)
     return joining.plan(task.prefix, rows, lacking)
 
 

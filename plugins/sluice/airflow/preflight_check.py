@@ -36,13 +36,13 @@ def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
     endpoint = connections.endpoint()
     if not endpoint.remote:
         return []
-    place = str(endpoint)
+    address = str(endpoint)
     if away := applies.why_no_spark():
         return [
             Issue(
                 SPARK, "an executor that answers",
                 f"{away.rstrip('.')}; loads and comparisons wait, and applies are processes meanwhile", None,
-                Severity.WARNING, place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
+                Severity.WARNING, server=address, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
             )
         ]  # fmt: skip
     on_spark = not applies.why_process(task.replication)
@@ -52,7 +52,7 @@ def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
             Issue(
                 SPARK, "sessions that it keeps for a day",
                 f"an apply ends when Airflow is away for {duration(short)}, and begins again when it is back", None,
-                Severity.WARNING, place=place,
+                Severity.WARNING, server=address,
                 remedy="Set spark.connect.session.manager.defaultSessionTimeout of its server to 1d or more.",
             )
         )  # fmt: skip
@@ -65,23 +65,23 @@ def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
     try:
         missed = unreached(f"sluice {task}", work)
     except SluiceError as error:
-        return [Issue(SPARK, "executors that can do the work", str(error).rstrip("."), None, place=place)]
+        return [Issue(SPARK, "executors that can do the work", str(error).rstrip("."), None, server=address)]
     for one in missed:
         why = f"the executor on {one.host} does not reach it: {one.reason.rstrip('.')}"
         if one.side == ENDPOINT:
             found.append(
                 Issue(
                     SPARK, "its endpoint, from executors", f"{why}; the apply works on large windows alone", None,
-                    Severity.WARNING, place=one.place, remedy="Let spark_default name it as executors reach it.",
+                    Severity.WARNING, server=one.server, remedy="Let spark_default name it as executors reach it.",
                 )
             )  # fmt: skip
         elif one.side == REDIS:
             remedy = "Let executors reach it: they apply, and ask the apply for comparisons and repairs."
             severity = Severity.ERROR if on_spark else Severity.WARNING  # without it nothing is compared
-            found.append(Issue(REDIS, "a way from executors", why, None, severity, place=one.place, remedy=remedy))
+            found.append(Issue(REDIS, "a way from executors", why, None, severity, server=one.server, remedy=remedy))
         else:
             remedy = "Let executors reach the database: they load and apply."
-            found.append(Issue(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
+            found.append(Issue(one.side, "a way from executors", why, None, server=one.server, remedy=remedy))
     return found
 
 
@@ -149,14 +149,14 @@ def _of_rows(task: TaskContext) -> list[Issue]:
     """
     for name in task.slave_names:
         update = update_of(task.of_slave(name))
-        place = update.master_info.place
+        server = update.master_info.server
         with update.connect_master() as master:
             vendor, issues = master_of(master.vendor), transport.of_database(MASTER, update.master_info)
-            issues += [issue.at(MASTER, place) for issue in vendor.preflight.of_master(master, task.replication)]
+            issues += [issue.at(MASTER, server) for issue in vendor.preflight.of_master(master, task.replication)]
             if not errors(issues):
                 tables = captured_tables(update, master)
                 vendor.queue(master, task.prefix, task.replication.master.schema).take()
-                log.info("%s: reached the master %s: %s", task, place, counted(len(tables), "table"))
+                log.info("%s: reached the master %s: %s", task, server, counted(len(tables), "table"))
         return issues
     return []
 
@@ -177,11 +177,11 @@ def _of_master(
     with _noting_refusal(task, MASTER, replication.master, issues_so_far):
         master = sessions.enter_context(task.master())
         info = task.info(replication.master)
-        place = info.place
+        server = info.server
         issues_so_far += transport.of_database(MASTER, info)
-        issues = [issue.at(MASTER, place) for issue in checks.of_master(master, replication, light=light)]
+        issues = [issue.at(MASTER, server) for issue in checks.of_master(master, replication, light=light)]
         issues_so_far += _as(issues, light)
-        log.info("%s: reached the master %s", task, place)
+        log.info("%s: reached the master %s", task, server)
     return master
 
 
@@ -193,14 +193,14 @@ def _of_slave(
     try:
         with _noting_refusal(task, slave_side(name), slave, issues_so_far), task.at(slave) as session:
             info = task.info(slave)
-            place = info.place
+            server = info.server
             issues_so_far += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
             if not light:
                 issues_so_far += _of_former_names(task, session, slave)
             issues = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
-            issues_so_far += _as([issue.at(slave_side(name), place) for issue in issues], light)
-            log.info("%s: reached the slave %s", task, place)
+            issues_so_far += _as([issue.at(slave_side(name), server) for issue in issues], light)
+            log.info("%s: reached the slave %s", task, server)
     except Transient as outage:
         if len(task.slave_names) == 1:
             raise SlaveAway(name, outage) from outage
@@ -240,16 +240,18 @@ def _as(issues: list[Issue], light: bool) -> list[Issue]:
 
 
 @contextmanager
-def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, issues: list[Issue]) -> Iterator[None]:
+def _noting_refusal(
+    task: TaskContext, side: str, endpoint: Endpoint | SlaveConfig, issues: list[Issue]
+) -> Iterator[None]:
     """Turns a refused connection into one of the issues."""
     try:
         yield
     except Terminal as refused:
         try:
-            info = task.info(place)
+            info = task.info(endpoint)
         except SluiceError:
             # The connection is missing in Airflow; the message says how to create it.
-            issues.append(Issue(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
+            issues.append(Issue(side, f"the connection {endpoint.conn_id}", str(refused).rstrip("."), None))
         else:
             issues.append(checks.of_refusal(side, info, refused))
 

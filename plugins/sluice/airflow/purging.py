@@ -58,8 +58,8 @@ class Purge:
 
     @classmethod
     def of(cls, task: TaskContext, master: Session) -> "Purge":
-        place = task.replication.master
-        queue = master_of(place.vendor).queue(master, task.prefix, place.schema)
+        endpoint = task.replication.master
+        queue = master_of(endpoint.vendor).queue(master, task.prefix, endpoint.schema)
         return cls(task, queue, queue.noted())
 
     def run(self) -> str:
@@ -140,8 +140,8 @@ class Purge:
             claim = FailoverClaim(self.task.redis, self.task.prefix).read()
             if claim is None or claim["slave"] not in needs.positions.keys() - loading:
                 return
-            place = self.task.of_slave(claim["slave"])
-            pair = Pair.of(place.replication, claim["slave"], place.connections)
+            endpoint = self.task.of_slave(claim["slave"])
+            pair = Pair.of(endpoint.replication, claim["slave"], endpoint.connections)
             failover = Failover.named(pair, claim["id"], Action.CHECK)
             with failover.on_slave() as session:
                 record = failover.kept(session).read()

@@ -133,14 +133,14 @@ def question(failover: Failover, report: str) -> str:
     if failover.action is Action.PLANNED:
         what = (
             f"**Approve**: slave {failover.slave.name} is compared and prepared while the application writes. Then the "
-            f"master {failover.master_info.place} refuses writes to the replicated tables for some seconds, until "
+            f"master {failover.master_info.server} refuses writes to the replicated tables for some seconds, until "
             "the slave has applied the last changes and is the master. Should a step fail before, the master takes "
             "writes again."
         )
     else:
         what = (
             f"**Approve**: slave {failover.slave.name} becomes the master with what it has. What the former master "
-            f"{failover.master_info.place} committed later is lost. Make sure that no application writes there."
+            f"{failover.master_info.server} committed later is lost. Make sure that no application writes there."
         )
     listed = "\n".join(f"- {code(line)}" for line in brief(report))
     more = "The log of the task check has each difference with its statement."
@@ -251,7 +251,7 @@ def guard(task: TaskContext) -> str:
     """The master refuses writes. Takes its last position."""
     failover = failover_of(task)
     steps.guard(failover)
-    _add_event(task, f"The master {failover.master_info.place} refuses writes, for failover {failover.id}")
+    _add_event(task, f"The master {failover.master_info.server} refuses writes, for failover {failover.id}")
     return "the master refuses writes"
 
 
@@ -291,9 +291,9 @@ def switch_state(task: TaskContext) -> str:
     """Makes the slave the master. This cannot be undone."""
     failover = failover_of(task)
     text = switch.switch(failover, task.redis)
-    former = failover.master_info.place
+    former = failover.master_info.server
     _add_event(
-        task, f"{failover.slave_info.place} is the master in place of {former}: {failover.action}, by {failover.by}"
+        task, f"{failover.slave_info.server} is the master in place of {former}: {failover.action}, by {failover.by}"
     )
     return text
 
@@ -331,17 +331,17 @@ def follow(task: TaskContext) -> str:
     with failover.on_slave() as slave:
         sheet = failover.kept_sheet(slave)
         left_over = survey.left_over(failover, slave, sheet) if sheet else []
-    places = failover.master_info.place, failover.slave_info.place
-    place = reversal.write(task.replication, task.slave.name, left_over=left_over, places=places)
-    if place is None:
+    servers = failover.master_info.server, failover.slave_info.server
+    file = reversal.write(task.replication, task.slave.name, left_over=left_over, servers=servers)
+    if file is None:
         how = f"change places of the connections {task.replication.master.conn_id} and {task.slave.conn_id} in "
         how += str(task.replication.source)
     else:
-        log.info("%s", place.read_text(encoding="utf-8"))
-        how = f"put it in force: mv {place} {task.replication.source}"
-    if left_over and place is None:
+        log.info("%s", file.read_text(encoding="utf-8"))
+        how = f"put it in force: mv {file} {task.replication.source}"
+    if left_over and file is None:
         how += f", exclude {listed(left_over)} (replicate: false)"
-    text = f"{sentence}. Slave {task.slave.name} is then {places[0]}, the former master. Now {how}, then trigger "
+    text = f"{sentence}. Slave {task.slave.name} is then {servers[0]}, the former master. Now {how}, then trigger "
     text += f"cdc_apply for {task.prefix} and {task.slave.name}"
     log.info("%s: %s", task, text)
     return text

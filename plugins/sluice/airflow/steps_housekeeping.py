@@ -159,8 +159,8 @@ def check_structure(task: TaskContext) -> str:
             return "not installed"
         if over := steps_master.end_debugging(task, master):
             log.info("%s: not debugged any more: %s", task, listed(over))
-        place = task.replication.master
-        changed = master_of(place.vendor).queue(master, task.prefix, place.schema).check_definitions()
+        endpoint = task.replication.master
+        changed = master_of(endpoint.vendor).queue(master, task.prefix, endpoint.schema).check_definitions()
     found = counted(len(changed), "change of structure", "changes of structure")
     text = f"{found}: {listed(changed)}" if changed else found
     log.info("%s: found by comparison: %s", task, text)
@@ -268,9 +268,9 @@ def clear_files(task: TaskContext) -> str:
     one, removed = task.replication, 0
     for text in (*one.locations, *UsedLocations(task.redis, task.prefix).read()):
         try:
-            place = allowed_location(Location.parse(text), one.locations, one.source)
+            location = allowed_location(Location.parse(text), one.locations, one.source)
             removed += clearing.clear(
-                place, transfer_form.access(one), transfer_form.key(one), task.prefix, before, awaited
+                location, transfer_form.access(one), transfer_form.key(one), task.prefix, before, awaited
             )
         except SluiceError as failure:
             log.warning("%s: old folders at %s stay: %s", task, text, failure)
@@ -422,8 +422,8 @@ def _reported(folder: Path) -> list[str]:
 
 
 def _installed(task: TaskContext, master: Session) -> bool:
-    place = task.replication.master
-    installed = master_of(place.vendor).capture(master, task.prefix, place.schema).installed()
+    endpoint = task.replication.master
+    installed = master_of(endpoint.vendor).capture(master, task.prefix, endpoint.schema).installed()
     if installed is None:
         log.info("%s: nothing is installed on the master yet", task)
     return installed is not None

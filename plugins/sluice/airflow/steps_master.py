@@ -61,11 +61,11 @@ def check(task: TaskContext) -> None:
         check_choice(task)
         require_measurable(update)
     if transfer_form.by_files(task.context):
-        place = transfer_form.location(task.replication, task.context)
+        location = transfer_form.location(task.replication, task.context)
         transfer_form.key_text(replication)
         if not multi_slave.continues_for_one_slave(task.context):
-            transfer_steps.probe(place, transfer_form.access(replication))
-        log.info("%s: files can be written to %s", task, place)
+            transfer_steps.probe(location, transfer_form.access(replication))
+        log.info("%s: files can be written to %s", task, location)
 
 
 def _note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
@@ -90,8 +90,8 @@ def install_resources(task: TaskContext) -> str:
     if task.replication.master.rows_beside_log:
         return NOTHING_INSTALLED
     with task.master() as master:
-        place = task.replication.master
-        report = resources.install(master, task.prefix, place.schema, place.cascade)
+        endpoint = task.replication.master
+        report = resources.install(master, task.prefix, endpoint.schema, endpoint.cascade)
     return f"version {report.after}, {counted(len(report.files), 'file')} run"
 
 
@@ -148,15 +148,15 @@ def _wanted(task: TaskContext, master: Session) -> list[ResolvedTable]:
 
 def end_debugging(task: TaskContext, master: Session) -> list[TableName]:
     """Ends the debugging of tables whose time is over; returns them. Looks at Redis only if a table is debugged."""
-    place = task.replication.master
-    registry = master_of(place.vendor).capture(master, task.prefix, place.schema).registry
+    endpoint = task.replication.master
+    registry = master_of(endpoint.vendor).capture(master, task.prefix, endpoint.schema).registry
     with master.transaction():
         registered = registry.read()
     on = [one for one in registered if one.debug and not getattr(task.replication.rule(one.table), "debug", True)]
     noted = Debugged(task.redis, task.prefix).now() if on else frozenset()
     over = [one for one in on if one.table not in noted]
     steps = [Alter(one.table, one.actions, one.trigger, False, ("debug goes off",)) for one in over]
-    reconciling.apply_plan(master, task.prefix, place.schema, steps)
+    reconciling.apply_plan(master, task.prefix, endpoint.schema, steps)
     return [one.table for one in over]
 
 

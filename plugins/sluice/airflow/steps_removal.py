@@ -79,10 +79,10 @@ def check_removal(task: TaskContext) -> None:
         raise applies_running(task, running)
     if (claim := FailoverClaim(task.redis, task.prefix).read()) is not None:
         raise failover_under_way(task, claim["slave"])
-    place = task.replication.master
+    endpoint = task.replication.master
     with task.master() as master:
-        _expect_no_administrators_triggers(task, master, MASTER, place.schema)
-        uninstalling.expect_free(master, task.prefix, place.schema)
+        _expect_no_administrators_triggers(task, master, MASTER, endpoint.schema)
+        uninstalling.expect_free(master, task.prefix, endpoint.schema)
     for slave in task.replication.slaves.values():
         if VENDORS[slave.vendor].fails_over:
             with task.at(slave) as session:

@@ -125,9 +125,9 @@ def make_folder(task: TaskContext) -> str | None:
         return str(transfer_form.location(task.replication, task.context))
     if task.slave_name is None:
         task = task.of_slave(multi_slave.members(task.context)[0])
-    place, s3 = transfer_form.location(task.replication, task.context), transfer_form.access(task.replication)
-    UsedLocations(task.redis, task.prefix).add(place)
-    transfer_folder = transfer_steps.folder_of(update_of(task), place, s3, transfer_form.key(task.replication))
+    location, s3 = transfer_form.location(task.replication, task.context), transfer_form.access(task.replication)
+    UsedLocations(task.redis, task.prefix).add(location)
+    transfer_folder = transfer_steps.folder_of(update_of(task), location, s3, transfer_form.key(task.replication))
     log.info("%s: the files go to %s", task, transfer_folder.location)
     return str(transfer_folder.location)
 

@@ -73,12 +73,12 @@ class TaskContext:
         """Connections by conn_id, of the master and of the slave if there is one."""
         return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
 
-    def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
+    def info(self, endpoint: Endpoint | SlaveConfig) -> ConnectionInfo:
         """The connection of a master or slave. Raises `connection-missing`, `connection-unusable`,
         `connections-unavailable`."""
-        if isinstance(place, Endpoint) and place.stream:
-            return place.stream
-        return self._info(place.conn_id, place.vendor)
+        if isinstance(endpoint, Endpoint) and endpoint.stream:
+            return endpoint.stream
+        return self._info(endpoint.conn_id, endpoint.vendor)
 
     def _info(self, conn_id: str, vendor: str) -> ConnectionInfo:
         info = connections.info(conn_id, vendor, str(self.replication.source))
@@ -89,9 +89,9 @@ class TaskContext:
         return redis_store.connect(connections.redis_url())
 
     @contextmanager
-    def at(self, place: Endpoint | SlaveConfig) -> Iterator[Session]:
+    def at(self, endpoint: Endpoint | SlaveConfig) -> Iterator[Session]:
         """A session in autocommit mode on the master or a slave."""
-        with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+        with reach(self.info(endpoint), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager

@@ -145,8 +145,8 @@ class SlaveCheckpointWriter:
         Raises `capture-not-switchable` if the position alone does not say what is applied, and as
         `RecordedSource.takeover`.
         """
-        place = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
-        if place is None:
+        taken_over = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
+        if taken_over is None:
             return claimed
         reasons = {
             "its checkpoint is in Redis (checkpoint: redis)": self.overlap,
@@ -161,8 +161,10 @@ class SlaveCheckpointWriter:
                 "tables are ready and its checkpoint is kept on it.",
                 code="capture-not-switchable",
             )
-        log.info("%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, place)
-        return self._alone(claimed, replace(claimed.advanced(place, 0), safemode_exit=None), durable=True)
+        log.info(
+            "%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, taken_over
+        )
+        return self._alone(claimed, replace(claimed.advanced(taken_over, 0), safemode_exit=None), durable=True)
 
     def clear_exit(self, before: Checkpoint) -> Checkpoint:
         """Removes the exit point of safe mode, durably."""
@@ -321,15 +323,15 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
 
     def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         stored = self.stored.read()
-        place, doubt = resume(row, stored)
+        position, doubt = resume(row, stored)
         if doubt:
             log.warning("%s: %s. What follows the slave's own position of %s is applied again, in safe mode.",
                         self.pair, doubt, row.position.time if row.position else "never")  # fmt: skip
         # Above both epochs: what was written with either is outdated from here on.
         claimed = store.claim(above=stored.epoch if stored else 0)
-        if place.position is not None:
-            store.advance(claimed, replace(claimed, position=place.position))
-            claimed = replace(claimed, position=place.position)
+        if position.position is not None:
+            store.advance(claimed, replace(claimed, position=position.position))
+            claimed = replace(claimed, position=position.position)
         return self._restarted(store, claimed)
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:

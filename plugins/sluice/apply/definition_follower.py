@@ -22,7 +22,7 @@ from sluice.control.blocks import BlockStore
 from sluice.control.definitions import DefinitionStore
 from sluice.counted import counted, listed
 from sluice.database.errors import Contended, LockNotAvailable
-from sluice.database.following import Described, NotMade, OfMaster, by_place
+from sluice.database.following import Described, NotMade, OfMaster, by_id
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, master_of, reach, vendor_of
 from sluice.database.schema import Constraint
@@ -250,14 +250,14 @@ class DefinitionFollower:
                 store.begin()
             set_again = _of_kinds(wanted, _SET_AGAIN) if known is None or loaded else set()
             following = self._vendor.following
-            present = by_place(following.present(slave, tables))
+            present = by_id(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted)}
             # Of a domain that only tables use which are not ready, or were kept, neither side shows anything here: what
             # is known of it stays.
             about |= {table for kind, table, _ in present if kind is DefinedKind.DOMAINS}
             if kinds := beside_tables(pair):
                 schemas = {table.schema for table in tables}
-                present |= by_place(following.present_beside(slave, pair.prefix, schemas))
+                present |= by_id(following.present_beside(slave, pair.prefix, schemas))
                 about |= _of_kinds(known or (), kinds)
             steps = defined.steps(wanted, present, known or (), about, set_again)
             loaded_now = BlockStore.of(pair, slave).map().tables if loaded else ()
@@ -360,7 +360,7 @@ class DefinitionFollower:
             if isinstance(step, Make):
                 store.put(one, making=True)
                 following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
-                if one.place not in by_place(following.present(slave, [one.table])) and one.kind in _SERVED:
+                if one.id not in by_id(following.present(slave, [one.table])) and one.kind in _SERVED:
                     return True  # another index serves as well; it is made when that one goes
                 store.put(one)
             elif isinstance(step, Rename):

@@ -76,10 +76,10 @@ class LoadFilter:
         kept = np.zeros(len(events), dtype=bool)
         waiting = list(range(len(events)))
         while True:
-            places = self._locate(table, blocks, [keys[event] for event in waiting])
+            indices = self._locate(table, blocks, [keys[event] for event in waiting])
             undecided: list[int] = []
-            for event, place in zip(waiting, places, strict=True):
-                decision = decide(blocks.blocks[place], int(xids[event]), int(repl_keys[event]))
+            for event, index in zip(waiting, indices, strict=True):
+                decision = decide(blocks.blocks[index], int(xids[event]), int(repl_keys[event]))
                 if decision is Decision.WAIT:
                     undecided.append(event)
                 else:
@@ -121,11 +121,11 @@ class LoadFilter:
     def keys_to_truncate(self, cut: CutItem, keys: list[Key]) -> list[Key]:
         """The keys of the slave's `keys` whose block was read before the TRUNCATE."""
         blocks = self._read_blocks().undecided(self.applied)[cut.table]
-        places = self._locate(cut.table, blocks, keys)
+        indices = self._locate(cut.table, blocks, keys)
         return [
             key
-            for key, place in zip(keys, places, strict=True)
-            if decide(blocks.blocks[place], cut.transaction, cut.repl_key) is Decision.APPLY
+            for key, index in zip(keys, indices, strict=True)
+            if decide(blocks.blocks[index], cut.transaction, cut.repl_key) is Decision.APPLY
         ]
 
     def gone(self, table: TableName) -> None:
@@ -149,8 +149,8 @@ class LoadFilter:
             return [0] * len(keys)
         distinct = list(dict.fromkeys(keys))
         shape = self.sessions.schema_history[table]
-        places = self.sessions.queue.locate(shape, bounds, distinct)
-        place_of = dict(zip(distinct, places, strict=True))
+        indices = self.sessions.queue.locate(shape, bounds, distinct)
+        place_of = dict(zip(distinct, indices, strict=True))
         return [place_of[key] for key in keys]
 
     def _read_blocks(self) -> BlockMap:
@@ -209,8 +209,8 @@ class PartFilter(LoadFilter):
             return None
         if not any(block.caught_up for block in outline.blocks):
             return np.zeros(len(events), dtype=bool)
-        places = self._locate(table, outline, keys_of(events))
-        kept = np.array([outline.blocks[place].caught_up for place in places], dtype=bool)
+        indices = self._locate(table, outline, keys_of(events))
+        kept = np.array([outline.blocks[index].caught_up for index in indices], dtype=bool)
         expect_complete_rows(events, table, kept)
         return kept
 
@@ -221,8 +221,8 @@ class PartFilter(LoadFilter):
         xids = events.transactions.to_numpy(zero_copy_only=False)
         repl_keys = events.repl_keys.to_numpy(zero_copy_only=False)
         kept = np.zeros(len(events), dtype=bool)
-        for event, place in enumerate(self._locate(table, all_blocks, keys_of(events))):
-            marker = markers.get(all_blocks.blocks[place].number)
+        for event, index in enumerate(self._locate(table, all_blocks, keys_of(events))):
+            marker = markers.get(all_blocks.blocks[index].number)
             kept[event] = marker is not None and not marker.covers(int(xids[event]), int(repl_keys[event]))
         expect_complete_rows(events, table, kept)
         return kept
@@ -250,8 +250,8 @@ class PartFilter(LoadFilter):
     def keys_to_truncate(self, cut: CutItem, keys: list[Key]) -> list[Key]:
         """The keys of the slave's `keys` whose block has caught up."""
         outline = self._outlines[cut.table]
-        places = self._locate(cut.table, outline, keys)
-        return [key for key, place in zip(keys, places, strict=True) if outline.blocks[place].caught_up]
+        indices = self._locate(cut.table, outline, keys)
+        return [key for key, index in zip(keys, indices, strict=True) if outline.blocks[index].caught_up]
 
     def gone(self, table: TableName) -> None:
         """Ends decisions on `table`: what follows in the window is of another table of that name, or left out."""

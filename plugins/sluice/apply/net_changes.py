@@ -130,8 +130,8 @@ def _alike(one: pa.Array, other: pa.Array) -> bool:
     return one is other or bool(one.equals(other))
 
 
-def _each(task: Callable[[int], Images], places: Sequence[int]) -> list[Images]:
-    return list(_threads().map(task, places)) if len(places) > 1 else [task(place) for place in places]
+def _each(task: Callable[[int], Images], parts: Sequence[int]) -> list[Images]:
+    return list(_threads().map(task, parts)) if len(parts) > 1 else [task(part) for part in parts]
 
 
 @cache
@@ -308,11 +308,11 @@ def _ends(guid: pa.Array, table_of: Indices | None = None) -> tuple[Indices, Ind
     if table_of is not None:
         distinct, code = np.unique(table_of * keys + code, return_inverse=True)
         keys = len(distinct)
-    places = np.arange(len(code))
+    indices = np.arange(len(code))
     last = np.empty(keys, dtype=np.int64)
     first = np.empty_like(last)
-    last[code] = places  # of several assignments to an index, the last one remains
-    first[code[::-1]] = places[::-1]
+    last[code] = indices  # of several assignments to an index, the last one remains
+    first[code[::-1]] = indices[::-1]
     return first, last, code
 
 
@@ -322,8 +322,8 @@ def _follow(key_events: KeyEvents, chosen: Indices, code: Indices, among: Flags)
     Returns the first keys of rows that are deleted, and of those that remain the last key and the first one (their
     origin).
     """
-    places = np.flatnonzero(among)
-    code_of = dict(zip(chosen[places].tolist(), code[places].tolist(), strict=True))
+    indices = np.flatnonzero(among)
+    code_of = dict(zip(chosen[indices].tolist(), code[indices].tolist(), strict=True))
     origin_of: dict[int, int] = {}  # key → the first key of the row that has it now
     passed: set[int] = set()
     gone: list[int] = []

@@ -56,8 +56,8 @@ class ColumnRenamed(Terminal):
     `finding`: what to do where its table alone is left out.
     """
 
-    def __init__(self, table: TableName, place: str, renames: Sequence[str]):
-        what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({place})"
+    def __init__(self, table: TableName, server: str, renames: Sequence[str]):
+        what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({server})"
         super().__init__(
             f"{what}. Add the same line for the new name beside the old one, then {RESTART_APPLY}. Take the old line "
             "out when the apply is past it."
@@ -171,14 +171,14 @@ class TransformedTables:
         typed = compared(vendor.types, ((column.name, column.type) for column in shape.replicated))
         of = ComparedTable(table, typed, tuple(column.name for column in shape.key))
         of_master = vendor.rows.rows_under(session, of, keys, alike=alike)
-        present = [place for place, row in enumerate(of_master) if row is not None]
+        present = [index for index, row in enumerate(of_master) if row is not None]
         columns = list(zip(*(row for row in of_master if row is not None), strict=True)) or [()] * len(typed)
         rows = transform.rows([each.name for each in typed], [pa.array(column, TEXT) for column in columns])
         result: list[Row | None] = [None] * len(keys)
-        for row, place in enumerate(present):
+        for row, at in enumerate(present):
             if rows.kept is None or rows.kept[row]:
                 values = (column[row].as_py() for column in rows.columns)
-                result[place] = dict(zip(rows.names, values, strict=True))
+                result[at] = dict(zip(rows.names, values, strict=True))
         return result
 
 
@@ -394,7 +394,7 @@ class PairSessions:
                     "%s: this account may not switch triggers and foreign keys of %s off, so these act on every "
                     "change. As an administrator there: %s, then clear the task apply.",
                     pair,
-                    pair.slave_info.place,
+                    pair.slave_info.server,
                     slave_vendor.sessions.allow_silence(self._slave),
                 )
             mask = Mask(pair.slave_info.mask)

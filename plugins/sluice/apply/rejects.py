@@ -86,9 +86,9 @@ class UntransformedRows:
         names = transform.key()
         kept, rejects = [], []
         moving = pc.is_null(items.column("guid")).to_pylist()
-        for place, guid in enumerate(items.column("guid").to_pylist()):
-            item = items.slice(place, 1)
-            touched = changed_key_texts(item, key, images) if moving[place] else {guid}
+        for index, guid in enumerate(items.column("guid").to_pylist()):
+            item = items.slice(index, 1)
+            touched = changed_key_texts(item, key, images) if moving[index] else {guid}
             reason = next((reasons[text] for text in sorted(touched) if text in reasons), None)
             kept.append(reason is None)
             if reason is not None:

@@ -279,12 +279,12 @@ class RequestHandler:
         sessions, table, key = self.sessions, request.table, request.key
         slave_vendor = self.pair.slave_info.vendor
         rows, typed = list(request.rows), compared(vendor_of(slave_vendor).types, request.columns)
-        place = self.pair.place_of_rows()
-        of = ComparedTable(table, typed, tuple(key), by_canonical_texts(place.vendor, slave_vendor))
+        origin = self.pair.place_of_rows()
+        of = ComparedTable(table, typed, tuple(key), by_canonical_texts(origin.vendor, slave_vendor))
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
-        of_master = master_of(place.vendor).rows
+        of_master = master_of(origin.vendor).rows
         master_rows: list[Row | None] = []
         copies: list[int] = []
         transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None
@@ -420,4 +420,4 @@ def _changes(
 
 def _table(letter: str, width: int, rows: Sequence[Row]) -> pa.Table:
     texts = list(zip(*rows, strict=True)) if rows else [()] * width
-    return pa.table({f"{letter}{place}": pa.array(column, pa.large_string()) for place, column in enumerate(texts, 1)})
+    return pa.table({f"{letter}{index}": pa.array(column, pa.large_string()) for index, column in enumerate(texts, 1)})

@@ -20,7 +20,7 @@ from sluice.apply.window_runs import CutItem, by_table
 from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.apply import Acting
-from sluice.database.following import OfMaster, by_place
+from sluice.database.following import OfMaster, by_id
 from sluice.database.following import defined as defined_of
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, master_of
@@ -60,20 +60,20 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
     tables = sorted({one.table for one in known if one.of_table}.union(written))
     registered = sessions.queue.registered()
     everything = OfMaster.read(of_master.schemas, sessions.master, tables, registered)
-    present = by_place(vendor.following.present(sessions.slave, tables))
+    present = by_id(vendor.following.present(sessions.slave, tables))
     if kinds := beside_tables(pair):
         everything = everything.beside(of_master.schemas, sessions.master, pair.prefix, registered, kinds)
         schemas = {table.schema for table in registered}
-        present |= by_place(vendor.following.present_beside(sessions.slave, pair.prefix, schemas))
+        present |= by_id(vendor.following.present_beside(sessions.slave, pair.prefix, schemas))
     wanted = fitting.of_master(everything, pair).made_from
-    places = {one.place for one in defined.outdated(wanted, present, known)}
+    outdated_ids = {one.id for one in defined.outdated(wanted, present, known)}
     for one, source in wanted.items():
-        if isinstance(source, View) and one.place in places:
+        if isinstance(source, View) and one.id in outdated_ids:
             # The follower makes them again together with it.
-            places |= {defined_of(reader).place for reader in source.readers}
+            outdated_ids |= {defined_of(reader).id for reader in source.readers}
     order = list(present)
-    outdated = [one for one in known if one.place in places and one.place in present]
-    return sorted(outdated, key=lambda one: -order.index(one.place))
+    outdated = [one for one in known if one.id in outdated_ids and one.id in present]
+    return sorted(outdated, key=lambda one: -order.index(one.id))
 
 
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
@@ -109,8 +109,8 @@ def untie(sessions: PairSessions, change: CutItem) -> bool:
     if not keys:
         return False
     store = DefinitionStore.of(sessions.pair, sessions.slave)
-    known = {one.place for one in store.read() or ()}
-    tied = [key for key in keys if key.place in known and _follows(sessions, key)]
+    known = {one.id for one in store.read() or ()}
+    tied = [key for key in keys if key.id in known and _follows(sessions, key)]
     for key in tied:
         vendor_at(sessions.pair).following.drop_at_once(sessions.slave, key)
         store.forget(key)
@@ -140,7 +140,7 @@ Values = tuple[str | None, ...]
 class Touch:
     """A change, reduced to the columns of keys and foreign keys. A row that does not exist is empty."""
 
-    place: int
+    index: int
     table: TableName
     old: Row
     new: Row
@@ -165,9 +165,9 @@ def in_cascade_order(
     for touches in _transactions(items, key_columns, images).values():
         causes = causes_of(touches, acting)
         if causes:
-            places = [touch.place for touch in touches]
-            for place, which in zip(places, sequence(touches, causes, keys), strict=True):
-                order[place] = places[which]
+            indices = [touch.index for touch in touches]
+            for index, which in zip(indices, sequence(touches, causes, keys), strict=True):
+                order[index] = indices[which]
     return items if order == sorted(order) else items.take(pa.array(order))
 
 
@@ -185,7 +185,7 @@ def _transactions(
             old = {**new, **former} if former else {}
             rows = ({name: value for name, value in row.items() if name in columns} for row in (old, new))
             touches_of.setdefault(item["trans_key"], []).append(Touch(item["place"], table, *rows))
-    return {transaction: sorted(touches, key=lambda touch: touch.place) for transaction, touches in touches_of.items()}
+    return {transaction: sorted(touches, key=lambda touch: touch.index) for transaction, touches in touches_of.items()}
 
 
 def causes_of(touches: Sequence[Touch], acting: Iterable[ForeignKey]) -> list[tuple[int, int]]:
@@ -282,7 +282,7 @@ def unknown_cascade(pair: Pair, foreign_keys: Sequence[Acting], allow: str) -> T
     """
     described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in foreign_keys)
     return Terminal(
-        f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
+        f"{pair}: on {pair.slave_info.server}: rows that the master keeps could go, or change, by a foreign key "
         f"that the master does not have ({described}). On the slave, as an administrator: {allow}; or drop the "
         f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}.",
         code="unknown-cascade",

@@ -99,7 +99,7 @@ class StageTask:
         engine = Engine() if self.transforms else None  # not for two tasks at once
         transforms = {table: each.with_engine(engine) for table, each in self.transforms.items() if engine is not None}
         staged: list[tuple[int, NetChanges | Staged]] = []
-        for place, run in enumerate(runs):
+        for index, run in enumerate(runs):
             own_run = self._own_changes(run)
             plain = {table: items for table, items in own_run.items() if table not in transforms}
             alike = alike_tables.reduced(plain, self.keys, images, compares=self.compared.__contains__, safe=self.safe)
@@ -113,12 +113,12 @@ class StageTask:
                     continue
                 if items.num_rows <= FEW and (len(runs) > 1 or len(own_run) > MANY):
                     # A table of its own would cost more than what it holds.
-                    staged.append((place, alike_tables.alone(changed) if table in alike else changed))
+                    staged.append((index, alike_tables.alone(changed) if table in alike else changed))
                     continue
                 name = f"{self.label}_{number}_{len(staged)}"
                 pair = self.pair
                 put = stager.put(changed, prefix=pair.prefix, schema=pair.slave.schema, epoch=self.epoch, number=name)
-                staged.append((place, put))
+                staged.append((index, put))
         return staged
 
     def _own_changes(self, run: Run) -> Run:

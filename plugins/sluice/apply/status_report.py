@@ -147,14 +147,14 @@ class StatusReport:
         if now - self._measured < QueueState.EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
             return
         self._measured = now
-        vendor, place = master_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
+        vendor, queue = master_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
 
         def version() -> int | None:
-            installed = vendor.capture(master, *place).installed()
+            installed = vendor.capture(master, *queue).installed()
             return installed.version if installed else None
 
         try:
-            self._queue.measure(lambda: vendor.queue(master, *place).backlog(), version)
+            self._queue.measure(lambda: vendor.queue(master, *queue).backlog(), version)
         except StoreUnreachable:
             return
 

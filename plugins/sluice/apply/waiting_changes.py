@@ -72,13 +72,15 @@ class Cleared:
 
 def rest_of(pair: Pair, store: "redis.Redis", master: Session, checkpoint: Checkpoint) -> Window:
     """The window of all that waits for the slave now. Raises outages, `DataLost`."""
-    place = checkpoint
+    position = checkpoint
     if pair.slave.checkpoint == "redis":
-        place, _ = resume(checkpoint, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
-    assert place.position is not None, "a slave that applies has one"
+        position, _ = resume(checkpoint, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
+    assert position.position is not None, "a slave that applies has one"
     schema = pair.replication.master.schema
-    now = place.target or master_of(pair.master_info.vendor).queue(master, pair.prefix, schema).take(place.position)
-    return Window(place.position, now, place.slice_key or 0)
+    now = position.target or master_of(pair.master_info.vendor).queue(master, pair.prefix, schema).take(
+        position.position
+    )
+    return Window(position.position, now, position.slice_key or 0)
 
 
 def read(pair: Pair, store: "redis.Redis", application: str, most: int) -> Waiting:

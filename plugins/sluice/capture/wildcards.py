@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 def note(connection: Session, replication: Replication) -> None:
     """Tells the master what the configuration's wildcards mean; in a separate transaction."""
-    place = replication.master
+    endpoint = replication.master
     keyed = any(slave.checkpoint == "redis" for slave in replication.slaves.values())
-    capture = master_of(connection.vendor).capture(connection, replication.prefix, place.schema)
+    capture = master_of(connection.vendor).capture(connection, replication.prefix, endpoint.schema)
     with connection.transaction():
         if capture.note_wildcards(lines(replication), keyed=keyed):
             log.info("%s: what wildcards mean is noted on the master", replication.prefix)

@@ -83,10 +83,10 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
 
 def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:
     """Lines about what a person does next."""
-    place = where.api.url if where.api else "Airflow"
+    airflow = where.api.url if where.api else "Airflow"
     log_in = f" ({where.log_in})" if where.log_in else ""
     lines = [
-        f"Open {place}{log_in}: Dags, initial_update, Trigger; choose the replication {prefix} and the slave "
+        f"Open {airflow}{log_in}: Dags, initial_update, Trigger; choose the replication {prefix} and the slave "
         f"{', '.join(slaves)}, which the form offers within a minute.",
         f"Or: {PROGRAM} add {prefix.name.rstrip('_')} --start. {PROGRAM} status shows how far it is.",
     ]
@@ -166,7 +166,7 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
     for side in parties:
         if side.admin is None and console.interactive and sides.known(side.info) is None:
             login = console.ask(
-                f"An administrator of {side.name} ({side.info.place}), to create {side.account} and grant what "
+                f"An administrator of {side.name} ({side.info.server}), to create {side.account} and grant what "
                 "it lacks; - if it can log in already",
                 "--admin",
                 side.accounts.ADMINISTRATOR,
@@ -202,7 +202,7 @@ def _tables(master: Side, console: Console) -> list[str]:
     """Asks for patterns of tables, after listing the master's schemas."""
     with sides.session(master.admin or master.info) as session:
         contents = master.contents.inventory(session)
-    console.say(f"Tables of {master.info.place}:")
+    console.say(f"Tables of {master.info.server}:")
     for one in contents:
         rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
         owners = f", of {', '.join(one.owners)}" if one.owners else ""
@@ -272,7 +272,7 @@ def _proven(replication: Replication, master: Side, slaves: Sequence[Side], cons
     if wrong := errors(issues):
         raise NotReady(str(replication.prefix), wrong, "it is not configured yet")
     for side in (master, *slaves):
-        console.say(f"{side.name}: {side.info.place} answers, and its account has all privileges")
+        console.say(f"{side.name}: {side.info.server} answers, and its account has all privileges")
     return in_file
 
 
@@ -302,4 +302,4 @@ def _connections(master: Side | None, slaves: Sequence[Side], console: Console, 
         return
     for side in parties:
         airflow.write_connection(where.api, side.conn_id, side.info)
-        console.say(f"Airflow has the connection {side.conn_id} ({side.info.place})")
+        console.say(f"Airflow has the connection {side.conn_id} ({side.info.server})")

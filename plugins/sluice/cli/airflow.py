@@ -38,9 +38,9 @@ def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
         return
     expected = (info.host, info.port, info.database, info.user)
     if (present["host"], present["port"], present["schema"], present["login"]) != expected:
-        place = f"{present['login']}@{present['host']}:{present['port']}/{present['schema']}"
+        address = f"{present['login']}@{present['host']}:{present['port']}/{present['schema']}"
         raise Terminal(
-            f"Airflow has a connection {conn_id!r} already, to {place}, not to {info.place}. Delete it (Admin, "
+            f"Airflow has a connection {conn_id!r} already, to {address}, not to {info.server}. Delete it (Admin, "
             "Connections), or choose another name for the replication or the slave.",
             code="connection-in-use",
         )

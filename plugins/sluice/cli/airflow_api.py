@@ -35,17 +35,17 @@ class ApiRefused(Terminal):
 
 
 def _words(method: str, url: str, status: int, detail: str) -> str:
-    place = urllib.parse.urlsplit(url)
-    airflow = f"{place.scheme}://{place.netloc}"
+    parts = urllib.parse.urlsplit(url)
+    airflow = f"{parts.scheme}://{parts.netloc}"
     if status == 401 or "JWT" in detail:
         return f"Airflow at {airflow} does not know you ({detail}): log in again, or give a token that has not run out."
     if status == 403:
-        return f"Airflow at {airflow} does not let you do that ({method} {place.path}): {detail}."
-    if place.path.startswith(MONITOR) and status == 404:
+        return f"Airflow at {airflow} does not let you do that ({method} {parts.path}): {detail}."
+    if parts.path.startswith(MONITOR) and status == 404:
         if detail == "Not Found":
             return f"Airflow at {airflow} has no monitor of Sluice: its plugins are not installed there, or are older."
         return detail
-    return f"Airflow at {airflow} refuses that ({status}, {method} {place.path}): {detail}"
+    return f"Airflow at {airflow} refuses that ({status}, {method} {parts.path}): {detail}"
 
 
 class AirflowApi:

@@ -98,7 +98,7 @@ def ensure_packages(root: Path, command: str) -> Path:
 
     Before that the machine is prepared for the subcommand `command`, which fails if it cannot run here.
     """
-    venv = _place(root)
+    venv = _venv(root)
     python = venv / "bin" / "python"
     wanted = _checksum(root)
     if _ready(venv, wanted):
@@ -112,7 +112,7 @@ def ensure_packages(root: Path, command: str) -> Path:
     return python
 
 
-def _place(root: Path) -> Path:
+def _venv(root: Path) -> Path:
     """The folder of the environment: beside the checkout, or in the state folder if the checkout cannot be written."""
     beside = root / ".venv"
     if beside.exists() or os.access(root, os.W_OK):

@@ -21,16 +21,16 @@ Finds = Callable[[argparse.Namespace, Console], Where]
 def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
     """Adds a replication, and with --start loads it. Raises `SluiceError`."""
     console = Console(yes=args.yes, sql=args.print_sql)
-    place = finds(args, console)
+    found = finds(args, console)
     with quiet():
-        slaves = add.run(args, console, place)
+        slaves = add.run(args, console, found)
     if slaves is None:
         return 0
-    prefix, _ = named(args.name, place.folder)
+    prefix, _ = named(args.name, found.folder)
     if args.start:
-        load(prefix, slaves, place, console)
+        load(prefix, slaves, found, console)
         return 0
-    for line in add.next_steps(prefix, slaves, place):
+    for line in add.next_steps(prefix, slaves, found):
         console.say(line)
     return 0
 
@@ -48,21 +48,21 @@ def run_status(args: argparse.Namespace) -> int:
     if args.prefix or args.watch:
         return operate.run_watch(args)
     api = airflow_of(args.airflow, Console()) if args.airflow else None
-    places = [folder_of(args)] if args.replications else config.folders()
+    listed = [folder_of(args)] if args.replications else config.folders()
     store_url = os.environ.get("SLUICE_REDIS_URL", "")
     try:
-        survey = config.survey(*places)
+        survey = config.survey(*listed)
         monitor = partial(api.page, "overview.json") if api else None
         pairs = status.replications(survey, Connections(api), store_url, monitor)
     except SluiceError as error:
         survey, pairs = None, [str(error)]
     if args.json:
         values: dict[str, object] = {
-            "replications": [str(place) for place in places],
+            "replications": [str(folder) for folder in listed],
             "pairs": pairs,
             "verified": status.of_pairs(survey, store_url) if survey else [],
         }
         print(json.dumps(values, indent=1))
     else:
-        print("\n".join([*status.folders(places, survey), "", *pairs]))
+        print("\n".join([*status.folders(listed, survey), "", *pairs]))
     return 0 if survey else 1

@@ -108,9 +108,9 @@ def _tried(replication: Replication, side: Side, connected: Session, source: Ses
 
 def _of(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[Issue]:
     if source is None:
-        return [issue.at(MASTER, side.place) for issue in of_master(connected, replication)]
+        return [issue.at(MASTER, side.label) for issue in of_master(connected, replication)]
     issues = of_slave(connected, replication, replication.slave(side.name), master=source)
-    return [issue.at(slave_side(side.name), side.place) for issue in issues]
+    return [issue.at(slave_side(side.name), side.label) for issue in issues]
 
 
 @contextmanager

@@ -138,53 +138,53 @@ def together(replication: Replication, slaves: Sequence[str]) -> list[Sequence[s
     return [[slave] for slave in slaves] if replication.initial.read == "snapshot" else [slaves] if slaves else []
 
 
-def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
+def load(prefix: Prefix, slaves: Sequence[str], where: Where, console: Console) -> None:
     """Loads the slaves until all are NORMAL, and prints the progress. Raises `RunFailed`."""
-    if place.api is None:
+    if where.api is None:
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.", code="airflow-needed")
-    configured = config.survey(place.folder).replications
+    configured = config.survey(where.folder).replications
     replication = next(one for one in configured if one.prefix == prefix)
-    if replication.master.capture == BINLOG and (run := airflow.start_capture(place.api, prefix)) is not None:
-        console.say(f"capture of the master's log: {place.api.url}/dags/capture_redo/runs/{run}")
+    if replication.master.capture == BINLOG and (run := airflow.start_capture(where.api, prefix)) is not None:
+        console.say(f"capture of the master's log: {where.api.url}/dags/capture_redo/runs/{run}")
     left = []
     for slave in slaves:
-        if _headline(replication, slave, place) == SlaveState.NORMAL:
+        if _headline(replication, slave, where) == SlaveState.NORMAL:
             console.say(f"{prefix} → {slave} is NORMAL already")
         else:
             left.append(slave)
     for of_one_run in together(replication, left):
-        update = InitialUpdate(place.api, of_one_run, str(prefix))
-        update.run_id = airflow.start_update(place.api, prefix, update.slave)
-        console.say(f"initial update of {update.slave}: {place.api.url}/dags/initial_update/runs/{update.run_id}")
+        update = InitialUpdate(where.api, of_one_run, str(prefix))
+        update.run_id = airflow.start_update(where.api, prefix, update.slave)
+        console.say(f"initial update of {update.slave}: {where.api.url}/dags/initial_update/runs/{update.run_id}")
         update.start()
         try:
-            _follow(update, replication, place, console)
+            _follow(update, replication, where, console)
         finally:
             update.stop()
 
 
-def _headline(replication: Replication, slave: str, place: Where) -> str:
+def _headline(replication: Replication, slave: str, where: Where) -> str:
     """The slave's state in a few words; empty if it cannot be read."""
     try:
-        return status.headline(replication, slave, place.connections)
+        return status.headline(replication, slave, where.connections)
     except SluiceError:
         return ""
 
 
-def _headlines(replication: Replication, slaves: Sequence[str], place: Where) -> str:
+def _headlines(replication: Replication, slaves: Sequence[str], where: Where) -> str:
     """The states of the slaves, with their names if there are several."""
-    lines = [(slave, _headline(replication, slave, place)) for slave in slaves]
+    lines = [(slave, _headline(replication, slave, where)) for slave in slaves]
     return "; ".join(f"{slave}: {line}" if len(slaves) > 1 else line for slave, line in lines if line)
 
 
-def _follow(update: InitialUpdate, replication: Replication, place: Where, console: Console) -> None:
+def _follow(update: InitialUpdate, replication: Replication, where: Where, console: Console) -> None:
     printed = ""
     began = time.monotonic()
     while True:
         if failure := update.failure():
             raise failure
         line = f"task {update.latest.task}" if update.latest.task else "between two tasks"
-        if headlines := _headlines(replication, update.slaves, place):
+        if headlines := _headlines(replication, update.slaves, where):
             line = f"{line}; {headlines}"
         if line != printed:
             printed = line

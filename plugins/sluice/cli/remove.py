@@ -200,7 +200,7 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
             session = stack.enter_context(sides.session(side.info))
         if side.admin is None and _has_event_triggers(wish, side, session) and not side.contents.is_superuser(session):
             raise Terminal(
-                f"{wish}: its event triggers belong to a superuser of {side.name} ({side.info.place}). Give that "
+                f"{wish}: its event triggers belong to a superuser of {side.name} ({side.info.server}). Give that "
                 f"log-in with --admin {side.name}=LOGIN. Nothing was removed.",
                 code="administrator-needed",
             )
@@ -228,12 +228,12 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
                         code="slave-is-master",
                     )
                 warnings.append(
-                    f"{side.name} ({side.info.place}) is the master since a failover; its application goes on."
+                    f"{side.name} ({side.info.server}) is the master since a failover; its application goes on."
                 )
         expect_free(session, prefix, schema)
         if guard is not None and any(table.refuses for table in guard.tables()):
             warnings.append(
-                f"{side.name} ({side.info.place}) refuses writes to the replicated tables since a failover, and takes "
+                f"{side.name} ({side.info.server}) refuses writes to the replicated tables since a failover, and takes "
                 "them again after this. Keep applications away from it: what they write there goes nowhere else."
             )
     return warnings

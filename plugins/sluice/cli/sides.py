@@ -31,8 +31,8 @@ class NoPassword(Terminal):
         reason = refused.reason if isinstance(refused, DatabaseError) and refused.reason else str(refused)
         places = vendor_of(info.vendor).accounts.password_places(info)
         super().__init__(
-            f"{who[0].upper()}{who[1:]} ({info.place}) cannot log in: {reason.rstrip('.')}. The password is taken from "
-            f"{places}, or asked for at a terminal. {remedy}"
+            f"{who[0].upper()}{who[1:]} ({info.server}) cannot log in: {reason.rstrip('.')}. The password is taken "
+            f"from {places}, or asked for at a terminal. {remedy}"
         )
 
 
@@ -75,9 +75,9 @@ class Side:
         return self.info.host, self.info.port, self.info.user
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Address and connection, for messages."""
-        return f"{self.info.place}, connection {self.conn_id}"
+        return f"{self.info.server}, connection {self.conn_id}"
 
 
 def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
@@ -130,7 +130,7 @@ def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str 
                 raise
             if given.password:
                 console.say(f"  {refused}")
-        given = replace(info, password=console.secret(f"Password of {who} ({info.place})", accounts.PASSWORD_VARIABLE))
+        given = replace(info, password=console.secret(f"Password of {who} ({info.server})", accounts.PASSWORD_VARIABLE))
     raise AssertionError("the last try returns or raises")
 
 
@@ -180,9 +180,9 @@ def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
         return None
     with elsewhere(side) as connected:
         question = (
-            f"The account {side.account} is there on {side.name} ({side.info.place}), and nobody is logged in with it. "
-            f"Its password is not known here; it is looked for in {side.accounts.password_places(side.info)}. Give it "
-            "a new one?"
+            f"The account {side.account} is there on {side.name} ({side.info.server}), and nobody is logged in with "
+            f"it. Its password is not known here; it is looked for in {side.accounts.password_places(side.info)}. Give "
+            "it a new one?"
         )
         if side.accounts.is_logged_in(connected, side.account) or not console.confirm(question):
             return None

@@ -134,9 +134,9 @@ class Running:
     """A started load of new tables."""
 
 
-def folders(places: Sequence[Path], survey: Survey | None) -> list[str]:
+def folders(paths: Sequence[Path], survey: Survey | None) -> list[str]:
     """The folders of replications in force, and their ignored files."""
-    lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
+    lines = [f"{'replications' if not number else '':<13} {folder}" for number, folder in enumerate(reversed(paths))]
     lines += [
         f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them."
         for file, other in (survey.hidden if survey else {}).items()
@@ -144,9 +144,9 @@ def folders(places: Sequence[Path], survey: Survey | None) -> list[str]:
     return lines
 
 
-def unused(places: Iterable[Path], usual: Path) -> list[str]:
+def unused(paths: Iterable[Path], usual: Path) -> list[str]:
     """Files of the `usual` folder if it is not in force."""
-    if usual.resolve() in [place.resolve() for place in places] or not usual.is_dir():
+    if usual.resolve() in [folder.resolve() for folder in paths] or not usual.is_dir():
         return []
     try:
         survey = config.survey(usual)
@@ -191,21 +191,21 @@ def replications(
 
 def master(replication: Replication, connections: Reaches, store_url: str) -> list[str]:
     """Lines about the master: installation, captured tables, waiting changes. Raises `SluiceError`."""
-    place = replication.master
-    if of := place.stream:
-        threads = _redo(store_url, replication.prefix) if place.capture in (REDO, BINLOG) else []
+    endpoint = replication.master
+    if of := endpoint.stream:
+        threads = _redo(store_url, replication.prefix) if endpoint.capture in (REDO, BINLOG) else []
         return [*threads, *_lines_or_error(f"{replication.prefix}:", lambda: stream(replication, of))]
-    info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
-    head = f"{replication.prefix} from {place.conn_id} ({info.address})"
+    info = connections(endpoint.conn_id, endpoint.vendor).given_up_after(LOOK_SECONDS)
+    head = f"{replication.prefix} from {endpoint.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = master_of(place.vendor).capture(session, replication.prefix, place.schema).installed()
+        have = master_of(endpoint.vendor).capture(session, replication.prefix, endpoint.schema).installed()
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
-        captured = master_of(place.vendor).queue(session, replication.prefix, place.schema).captured()
-        sizes = master_of(place.vendor).rows.estimates(session, list(captured))
-        backlog = master_of(place.vendor).queue(session, replication.prefix, place.schema).backlog()
-        existing = master_of(place.vendor).rows.tables(session)
-        read = master_of(place.vendor).queue(session, replication.prefix, place.schema).feeds()
+        captured = master_of(endpoint.vendor).queue(session, replication.prefix, endpoint.schema).captured()
+        sizes = master_of(endpoint.vendor).rows.estimates(session, list(captured))
+        backlog = master_of(endpoint.vendor).queue(session, replication.prefix, endpoint.schema).backlog()
+        existing = master_of(endpoint.vendor).rows.tables(session)
+        read = master_of(endpoint.vendor).queue(session, replication.prefix, endpoint.schema).feeds()
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += f" (not of this release: {command('install', str(replication.prefix))})"
@@ -240,12 +240,12 @@ def feeds(replication: Replication, read: Sequence[FeedPosition], info: Connecti
 
 def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -> str:
     """The lag of a feed, in words. Raises `SluiceError`."""
-    source, place = source_of(info.vendor), replication.master
+    source, endpoint = source_of(info.vendor), replication.master
     with (
         closing(source.sessions.connect(info, application=APPLICATION, autocommit=True, options=BRIEF)) as session,
-        source.reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
+        source.reader(info, replication.prefix, endpoint.schema, application=APPLICATION) as reader,
     ):
-        now = source.queue(session, replication.prefix, place.schema).take(read.position)
+        now = source.queue(session, replication.prefix, endpoint.schema).take(read.position)
         counted_changes = reader.survey(Window(read.position, now), limit=COUNTED)
     if not counted_changes.changes:
         return "has all changes"
@@ -260,7 +260,7 @@ def stream(replication: Replication, info: ConnectionInfo) -> list[str]:
     with closing(source.sessions.connect(info, application=APPLICATION)) as session:
         queue = source.queue(session, replication.prefix, "")
         now, read = queue.take(), [each for each in queue.feeds() if each.feed in replication.feeds]
-    end = f"{replication.prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
+    end = f"{replication.prefix} from {info.server}: {now}" + (f", as of {now.time}" if now.time else "")
     return [end, *feeds(replication, read, info)]
 
 
@@ -342,10 +342,10 @@ def _of_slave(
     replication: Replication, name: str, connections: Reaches
 ) -> tuple[Checkpoint | None, list[str], list[str]]:
     """The slave's checkpoint; lines about a running load, a summary first; reasons why tables differ."""
-    place = replication.slaves[name]
-    info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
+    endpoint = replication.slaves[name]
+    info = connections(endpoint.conn_id, endpoint.vendor).given_up_after(LOOK_SECONDS)
     # The master is needed only for the statistics of a running load.
-    pair = Pair(replication, place, info, info)
+    pair = Pair(replication, endpoint, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = CheckpointStore.of(Update.named(pair, "status"), session).read()
         if checkpoint is None or not (checkpoint.state in LOADING or checkpoint.loading):

@@ -57,7 +57,7 @@ def run_redo(args: argparse.Namespace) -> int:
     Raises `SluiceError`.
     """
     log_to_output()
-    root, folder = (Path(os.path.abspath(place)) for place in (args.threads, args.location))
+    root, folder = (Path(os.path.abspath(path)) for path in (args.threads, args.location))
     options = MergeOptions(args.exact_names, 60 * args.silent_minutes, args.free, args.ends_at)
     merger = recorded_source().merger(root, folder, Prefix(config.meant(args.prefix)), options)
     if args.once:

@@ -20,8 +20,8 @@ class Mistake:
     remedy: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else str(self.file)
-        return ": ".join(part for part in (place, self.key, f"{self.problem}; {self.remedy}") if part)
+        where = f"{self.file}:{self.line}" if self.line else str(self.file)
+        return ": ".join(part for part in (where, self.key, f"{self.problem}; {self.remedy}") if part)
 
 
 def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:

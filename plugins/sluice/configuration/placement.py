@@ -11,7 +11,7 @@ from sluice.configuration.resolve import rule_for
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.model.names import NameOfSlave, PlacedName, TableName
 
-_ANOTHER = "name another place for one of the two"
+_ANOTHER = "name another on_slave for one of the two"
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Placement:
     def of_tables(cls, places: Mapping[TableName, TableName]) -> "Placement":
         """The placement of single tables."""
         rules = (
-            TableRule(TablePattern(table.schema, table.name), target=Target(place.schema, place.name))
-            for table, place in places.items()
+            TableRule(TablePattern(table.schema, table.name), target=Target(on_slave.schema, on_slave.name))
+            for table, on_slave in places.items()
         )
         return cls(tuple(rules))
 
@@ -42,8 +42,8 @@ class Placement:
             return table
         name = self._slave_names.get(table)
         if name is None:
-            place = self._place(table)
-            name = self._slave_names[table] = table if place == table else PlacedName(place, table)
+            on_slave = self._name_on_slave(table)
+            name = self._slave_names[table] = table if on_slave == table else PlacedName(on_slave, table)
         return name
 
     def master_name(self, name: TableName) -> TableName:
@@ -51,8 +51,8 @@ class Placement:
         master_name = self._master_names.get(name)
         if master_name is None:
             plain = TableName(name.schema, name.name)
-            candidates = (table for table in self._candidates(plain) if self._place(table) == plain)
-            stays = self._place(plain) == plain
+            candidates = (table for table in self._candidates(plain) if self._name_on_slave(table) == plain)
+            stays = self._name_on_slave(plain) == plain
             master_name = next(candidates, plain if stays else NameOfSlave(plain.schema, plain.name))
             self._master_names[plain] = master_name
         return master_name
@@ -64,8 +64,8 @@ class Placement:
 
     def places(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Those of `tables` that have another name on the slave, with that name."""
-        places = {table: self._place(table) for table in tables} if self else {}
-        return {table: place for table, place in places.items() if place != table}
+        places = {table: self._name_on_slave(table) for table in tables} if self else {}
+        return {table: on_slave for table, on_slave in places.items() if on_slave != table}
 
     @property
     def text(self) -> str:
@@ -89,7 +89,7 @@ class Placement:
             on_both |= dict.fromkeys(f"{prefix}{rest}" for pattern in given for rest in _rests(pattern, ahead))
         return tuple(on_both)
 
-    def _place(self, table: TableName) -> TableName:
+    def _name_on_slave(self, table: TableName) -> TableName:
         rule = rule_for(table, self.own) or rule_for(table, self.common)
         return table if rule is None or rule.target is None else rule.target.of(table)
 
@@ -138,7 +138,7 @@ def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mi
             rule = next((each for each in (rules[table], rules.get(holder)) if each and each.target), None)
             if rule is not None and rule.target is not None:
                 other = holder if rule is rules[table] else table
-                problem = f"leads to {placement.slave_name(table).on_slave}, where {other} has its place"
+                problem = f"leads to {placement.slave_name(table).on_slave}, where {other} has its on_slave"
                 new_mistakes[rule.target.mistake(problem, _ANOTHER)] = None
         schemas: dict[str, TableRule] = {}
         for rule in (*own, *lines):

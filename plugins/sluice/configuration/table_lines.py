@@ -102,8 +102,8 @@ def _transformation(section: Section) -> Transformation | None:
     user_exit = section.read("exit", function, None)
     if where is None and not columns and user_exit is None:
         return None
-    place = section.node
-    return Transformation(where, columns, f"{place.file}:{place.line}: {place.key}", user_exit)
+    node = section.node
+    return Transformation(where, columns, f"{node.file}:{node.line}: {node.key}", user_exit)
 
 
 def _target(pattern: TablePattern, section: Section) -> Target | None:

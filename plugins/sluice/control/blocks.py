@@ -51,10 +51,10 @@ class BlockStore(SlaveStore):
             ],
         )
 
-    def choose(self, part: Part, place: int) -> None:
+    def choose(self, part: Part, index: int) -> None:
         """Plans the blocks of a table of which a part is loaded; the slave's other rows are as of its checkpoint."""
         now = self.connection.clock()
-        planned_at = now + timedelta(microseconds=place)
+        planned_at = now + timedelta(microseconds=index)
         rest = {"table_schema": part.table.schema, "name": part.table.name, "planned_at": planned_at}
         self._execute_many(
             "blocks_choose",
@@ -78,7 +78,7 @@ class BlockStore(SlaveStore):
     def caught_up(self, block: Block) -> bool:
         """Notes that the apply has passed the block's marker. False when the block was changed since it was read."""
         assert block.marker is not None, "a stored block has a marker"
-        return self._execute("blocks_caught_up", **_place(block), marker=block.marker.text()).rowcount == 1
+        return self._execute("blocks_caught_up", **_columns_of(block), marker=block.marker.text()).rowcount == 1
 
     def read_again(self, table: TableName) -> int:
         """Plans the blocks of `table` again that have not caught up, in any state. Returns how many.
@@ -111,7 +111,7 @@ class BlockStore(SlaveStore):
             "blocks_adopt",
             [
                 {
-                    **_place(block),
+                    **_columns_of(block),
                     "lo": key_text(block.lo),
                     "hi": key_text(block.hi),
                     "marker": block.marker.text() if block.marker else None,
@@ -168,22 +168,22 @@ class BlockStore(SlaveStore):
         Commit it before the loader takes its snapshot on the master: a change is dropped because its block is still
         planned, and so will be read later. False when the block was no longer planned.
         """
-        place = _place(block)
-        if self._execute("blocks_begin", **place, hi=key_text(hi), loader=loader).rowcount != 1:
+        target = _columns_of(block)
+        if self._execute("blocks_begin", **target, hi=key_text(hi), loader=loader).rowcount != 1:
             return False
         if hi is not None and hi != block.hi:
-            self._execute("blocks_rest", **place, hi=key_text(hi), rest_hi=key_text(block.hi))
+            self._execute("blocks_rest", **target, hi=key_text(hi), rest_hi=key_text(block.hi))
         return True
 
     def is_begun_by(self, block: Block, loader: str) -> bool:
         """Whether the block is still begun by `loader`."""
-        row = self._execute("blocks_mine", **_place(block), loader=loader).fetchone()
+        row = self._execute("blocks_mine", **_columns_of(block), loader=loader).fetchone()
         return bool(row and row[0])
 
     def give_way(self, block: Block, loader: str, seconds: float) -> None:
         """Puts the begun block back for some seconds, because its rows are locked on the master."""
         until = self.connection.clock() + timedelta(seconds=seconds)
-        self._execute("blocks_give_way", **_place(block), loader=loader, retry_at=until)
+        self._execute("blocks_give_way", **_columns_of(block), loader=loader, retry_at=until)
 
     def store(self, block: Block, loader: str, marker: Position, rows: int, size: int) -> bool:
         """Marks the block stored; call it in the transaction that writes its rows.
@@ -192,14 +192,14 @@ class BlockStore(SlaveStore):
         loader may have read it at a later marker.
         """
         done = self._execute(
-            "blocks_store", **_place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size
+            "blocks_store", **_columns_of(block), loader=loader, marker=marker.text(), rows=rows, bytes=size
         )
         return done.rowcount == 1
 
     def export(self, block: Block, loader: str, marker: Position, rows: int, size: int, file: File) -> bool:
         """Marks the block exported to `file`, which is complete. False when it is no longer begun by `loader`."""
         done = self._execute(
-            "blocks_export", **_place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size,
+            "blocks_export", **_columns_of(block), loader=loader, marker=marker.text(), rows=rows, bytes=size,
             file=file.name, sha256=file.sha256,
         )  # fmt: skip
         return done.rowcount == 1
@@ -212,7 +212,7 @@ class BlockStore(SlaveStore):
             return None
         schema, table, number, lo, hi, file = row
         block = Block(TableName(schema, table), number, _key(lo), _key(hi), BlockState.BEGUN, loader=loader, file=file)
-        self._execute("blocks_importing", **_place(block), loader=loader)
+        self._execute("blocks_importing", **_columns_of(block), loader=loader)
         return block
 
     def release(self, *, loader_prefix: str = "") -> int:
@@ -249,7 +249,7 @@ class BlockStore(SlaveStore):
     def _in_order(self, number: int) -> list[datetime]:
         """So many ascending planning times; loaders claim blocks in their order."""
         now = self.connection.clock()
-        return [now + timedelta(microseconds=place) for place in range(1, number + 1)]
+        return [now + timedelta(microseconds=index) for index in range(1, number + 1)]
 
 
 def key_text(key: Key | None) -> str | None:
@@ -266,7 +266,7 @@ def _except(tables: Sequence[TableName]) -> tuple[str, dict[str, object]]:
     return (f"NOT {chosen}" if tables else ALL), parameters
 
 
-def _place(block: Block) -> dict[str, object]:
+def _columns_of(block: Block) -> dict[str, object]:
     return {"table_schema": block.table.schema, "name": block.table.name, "block": block.number}
 
 

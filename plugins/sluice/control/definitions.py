@@ -48,14 +48,14 @@ class DefinitionStore(SlaveStore):
     def begin(self) -> None:
         """Notes that definitions are followed: from now on, what has no row is new."""
         # Not empty: to some servers an empty text is NULL.
-        place = dict.fromkeys(("kind", "table_schema", "table", "name", "definition"), _BEGUN)
-        self._execute("definitions_put", **place, making=False)
+        begin = dict.fromkeys(("kind", "table_schema", "table", "name", "definition"), _BEGUN)
+        self._execute("definitions_put", **begin, making=False)
 
     def put(self, defined: Defined, *, making: bool = False) -> None:
         """Records that the slave has it; with `making`, that it may be incomplete."""
         with self.connection.transaction():
             self.forget(defined)
-            self._execute("definitions_put", **_place(defined), definition=defined.definition, making=making)
+            self._execute("definitions_put", **_id_columns(defined), definition=defined.definition, making=making)
 
     def columns(self, tables: Collection[TableName]) -> dict[TableName, KnownColumns]:
         """The columns of those of `tables` for which they were noted, by the master's names."""
@@ -87,10 +87,10 @@ class DefinitionStore(SlaveStore):
 
     def forget(self, defined: Defined) -> None:
         """Notes that the slave no longer has it."""
-        self._execute("definitions_forget", **_place(defined))
+        self._execute("definitions_forget", **_id_columns(defined))
 
 
-def _place(defined: Defined) -> dict[str, str]:
+def _id_columns(defined: Defined) -> dict[str, str]:
     table = defined.table
     return {"kind": str(defined.kind), "table_schema": table.schema, "table": table.name, "name": defined.name}
 

@@ -43,7 +43,7 @@ def one_of(column: str, name: str, values: Sequence[object]) -> tuple[str, dict[
     """The condition that `column` is one of `values`, and its parameters, whose names begin with `name`."""
     if not values:
         return "1 = 0", {}
-    parameters = {f"{name}_{place}": value for place, value in enumerate(values)}
+    parameters = {f"{name}_{index}": value for index, value in enumerate(values)}
     return in_lists(column, [f"%({each})s" for each in parameters]), parameters
 
 
@@ -53,10 +53,10 @@ def tables_among(
     """The condition that the columns `schema` and `table` name one of `wanted`, and its parameters, as `one_of`."""
     if not wanted:
         return "1 = 0", {}
-    pairs = [f"(%({name}_schema_{place})s, %({name}_table_{place})s)" for place in range(len(wanted))]
+    pairs = [f"(%({name}_schema_{index})s, %({name}_table_{index})s)" for index in range(len(wanted))]
     parameters: dict[str, object] = {}
-    for place, each in enumerate(wanted):
-        parameters |= {f"{name}_schema_{place}": each.schema, f"{name}_table_{place}": each.name}
+    for index, each in enumerate(wanted):
+        parameters |= {f"{name}_schema_{index}": each.schema, f"{name}_table_{index}": each.name}
     return f"({schema}, {table}) IN ({', '.join(pairs)})", parameters
 
 

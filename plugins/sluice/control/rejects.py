@@ -105,11 +105,11 @@ class RejectStore(SlaveStore):
 
     def mark_outdated(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Notes that newer changes of `table` were applied: REPL_KEY by key text, or one REPL_KEY for all rows."""
-        place: dict[str, object] = {"table_schema": table.schema, "table": table.name}
+        columns: dict[str, object] = {"table_schema": table.schema, "table": table.name}
         if isinstance(newer, int):
-            self._execute("rejects_emptied", **place, repl_key=newer)
+            self._execute("rejects_emptied", **columns, repl_key=newer)
         else:
-            changes = [{**place, "key": key, "repl_key": repl_key} for key, repl_key in newer.items()]
+            changes = [{**columns, "key": key, "repl_key": repl_key} for key, repl_key in newer.items()]
             self._execute_many("rejects_newer", changes)
 
     def _reject(self, row: Sequence[Any]) -> Reject:

@@ -75,7 +75,7 @@ class RedisAddress:
 
     host: str
     """Host, or the path of a local socket."""
-    place: str
+    server: str
     secure: bool
     """With TLS."""
 
@@ -85,8 +85,8 @@ def address_of(address: str) -> RedisAddress:
     pool = connect(address).connection_pool
     settings = pool.connection_kwargs
     host = str(settings.get("path") or settings.get("host"))
-    place = host if "path" in settings else f"{host}:{settings.get('port')}"
-    return RedisAddress(host, place, issubclass(pool.connection_class, redis.SSLConnection))
+    server = host if "path" in settings else f"{host}:{settings.get('port')}"
+    return RedisAddress(host, server, issubclass(pool.connection_class, redis.SSLConnection))
 
 
 def serves_anonymous_clients(address: str) -> bool:

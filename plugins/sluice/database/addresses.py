@@ -19,9 +19,9 @@ class BadAddress(Terminal):
 class PasswordShown(Terminal):
     """A URL with a password in it. `sources`: where it is taken from instead."""
 
-    def __init__(self, place: str, sources: str):
+    def __init__(self, host: str, sources: str):
         super().__init__(
-            f"The URL of {place} has a password in it, which a command line shows to everybody on this machine. Leave "
+            f"The URL of {host} has a password in it, which a command line shows to everybody on this machine. Leave "
             f"it out: it is taken from {sources}. Change it now."
         )
 

@@ -80,8 +80,8 @@ class Broadcasts(Protocol):
         """The oldest query that `slave`, which stands at `seen`, has not answered."""
         ...
 
-    def answer(self, id_: int, place: str, answer: Answer) -> None:
-        """Keeps the answer of `place`, a slave; empty: the master. The first one counts."""
+    def answer(self, id_: int, replier: str, answer: Answer) -> None:
+        """Keeps the answer of `replier`, a slave; empty: the master. The first one counts."""
         ...
 
     def withdraw(self, id_: int) -> None: ...

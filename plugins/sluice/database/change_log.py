@@ -109,9 +109,9 @@ class Transaction:
 class LogUnreadable(DataLost):
     """What the log has from a place on cannot be followed."""
 
-    def __init__(self, place: str, reason: str):
+    def __init__(self, server: str, reason: str):
         super().__init__(
-            f"{place}: {reason}. Later changes are not recorded: load the slaves' tables anew and begin a new stream "
+            f"{server}: {reason}. Later changes are not recorded: load the slaves' tables anew and begin a new stream "
             "in another folder."
         )
         self.reason = reason
@@ -178,7 +178,7 @@ class Span:
 class RowsBesideLog(Protocol):
     """The tables of a server whose log is recorded, over a session there; one snapshot at a time."""
 
-    place: str
+    server: str
 
     def end(self) -> Callable[[LogPlace], bool]:
         """Whether everything that is in the log now is in it up to a place."""

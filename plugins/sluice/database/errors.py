@@ -10,8 +10,8 @@ from sluice.errors import SluiceError, Terminal, Transient
 class DatabaseError(SluiceError):
     """A database server refused, failed or did not answer."""
 
-    place = ""
-    """The server, as `ConnectionInfo.place` names it; empty where the error has travelled."""
+    server = ""
+    """The server, as `ConnectionInfo.server` names it; empty where the error has travelled."""
     reason = ""
     """The server's message, without its name and without a remedy; empty if the error came from another process."""
     server_code = ""

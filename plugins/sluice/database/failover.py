@@ -163,8 +163,10 @@ class FailoverSupport(Protocol):
         """The server's clock, ISO 8601, UTC."""
         ...
 
-    def sheet(self, connection: Session, prefix: Prefix, schema: str, place: str, tables: Sequence[TableName]) -> Sheet:
-        """Everything that a failover needs from a master, which messages call `place`. `schema`: of the resources."""
+    def sheet(
+        self, connection: Session, prefix: Prefix, schema: str, server: str, tables: Sequence[TableName]
+    ) -> Sheet:
+        """Everything that a failover needs from a master, which messages call `server`. `schema`: of the resources."""
         ...
 
     def sessions_of(self, connection: Session, application: str) -> int:

@@ -7,7 +7,7 @@ from typing import Protocol
 from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, MasterSchemas
 from sluice.database.session import Session
 from sluice.errors import SluiceError
-from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.defined import Defined, DefinedKind, ObjectId
 from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
 
@@ -92,13 +92,13 @@ def _reference(one: Constraint) -> str:
     return repr((one.columns, str(one.parent), one.parent_columns, one.match, one.deferred))
 
 
-def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
+def by_id(found: Iterable[Described | Defined]) -> dict[ObjectId, str | None]:
     """The text of each definition; None for one that is not finished."""
-    definitions: dict[Place, str | None] = {}
+    definitions: dict[ObjectId, str | None] = {}
     for each in found:
         one = each if isinstance(each, Defined) else defined(each)
         begun = (isinstance(each, Index) and not each.valid) or (isinstance(each, Constraint) and not each.validated)
-        definitions[one.place] = None if begun else one.definition
+        definitions[one.id] = None if begun else one.definition
     return definitions
 
 

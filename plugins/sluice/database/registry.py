@@ -121,8 +121,8 @@ def disk_groups(info: ConnectionInfo) -> DiskGroups:
 
 def change_log(vendor: str) -> ChangeLogClass | None:
     """What reads the log of a vendor's servers; None where changes are captured otherwise."""
-    place = VENDORS[vendor].change_log
-    made: ChangeLogClass | None = _member(place) if place else None
+    member = VENDORS[vendor].change_log
+    made: ChangeLogClass | None = _member(member) if member else None
     return made
 
 

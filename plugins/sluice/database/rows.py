@@ -25,9 +25,9 @@ class SnapshotGone(Transient):
 class TableGone(Transient):
     """The table does not exist on the master, or no longer."""
 
-    def __init__(self, place: str, shape: TableShape):
+    def __init__(self, server: str, shape: TableShape):
         super().__init__(
-            f"{place}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
+            f"{server}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
             "reconcile_tables and start a new initial update."
         )
         self.table = shape.table
@@ -41,9 +41,9 @@ class TableRefused(Terminal):
         self.table = table
 
 
-def table_changed(place: str, table: TableName, what: str = "was altered or dropped") -> Transient:
+def table_changed(server: str, table: TableName, what: str = "was altered or dropped") -> Transient:
     """A table was altered or dropped since its definition was read."""
-    return Transient(f"{place}: table {table} {what}; look at it again.", code="table-changed")
+    return Transient(f"{server}: table {table} {what}; look at it again.", code="table-changed")
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,8 @@ class RowSelection(Protocol):
     """Evaluates conditions over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition
     that it cannot evaluate."""
 
-    def check(self, connection: Session, order: KeyOrder, where: str, place: str) -> None:
-        """Raises `SelectionInvalid` for a condition that this database, named `place`, does not understand."""
+    def check(self, connection: Session, order: KeyOrder, where: str, server: str) -> None:
+        """Raises `SelectionInvalid` for a condition that this database, named `server`, does not understand."""
         ...
 
     def matching(self, connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:

@@ -166,7 +166,7 @@ class Sessions(Connector, Protocol):
         """In a transaction: makes its commit wait for the disk."""
         ...
 
-    def begin_reading(self, connection: Session, place: str, idle_seconds: float) -> None:
+    def begin_reading(self, connection: Session, server: str, idle_seconds: float) -> None:
         """Makes the server end a session with a snapshot when it is idle for so long, or its client dies."""
         ...
 
@@ -174,7 +174,7 @@ class Sessions(Connector, Protocol):
         """Makes the server end the session when its transaction is idle for so long."""
         ...
 
-    def waiters(self, connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+    def waiters(self, connection: Session, holders: Sequence[Session], server: str, seconds: float) -> int:
         """How many sessions wait for locks of `holders`. `seconds`: time limit for the answer. Raises `Transient`."""
         ...
 

@@ -136,8 +136,8 @@ def _overlaid_by_pieces(
         replaced[owners] = np.arange(len(owners))
         replaced[slow] = -1
         extra = [(row, columns[name]) for row, columns in slow_rows.items() if name in columns]
-        for place, (row, _) in enumerate(extra):
-            replaced[row] = len(owners) + place
+        for index, (row, _) in enumerate(extra):
+            replaced[row] = len(owners) + index
         pool = _concat([value, pa.array([text for _, text in extra], TEXT), old])
         indices = np.where(replaced >= 0, replaced, len(owners) + len(extra) + np.arange(len(whole)))
         result.append(pool.take(pa.array(indices)))
@@ -155,8 +155,8 @@ def written(
     `plain`: columns whose values are known to need no protection.
     """
     pieces = []
-    for place, (name, column) in enumerate(zip(names, values, strict=True)):
-        named = only[place] if only else None
+    for index, (name, column) in enumerate(zip(names, values, strict=True)):
+        named = only[index] if only else None
         piece = _written(name, column, plain=name in plain)
         pieces.append(piece if named is None else pc.if_else(named, piece, pa.scalar("", TEXT)))
     return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))

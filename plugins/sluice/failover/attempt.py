@@ -27,7 +27,7 @@ def vendor_cannot_be_master(pair: Pair) -> Terminal:
     able = ", ".join(name for name, facts in VENDORS.items() if facts.fails_over)
     return Terminal(
         f"{pair}: this slave cannot take over, because databases of the vendor {pair.slave_info.vendor} cannot become "
-        f"the master ({pair.slave_info.place}). Fail over to a slave of {able}.",
+        f"the master ({pair.slave_info.server}). Fail over to a slave of {able}.",
         code="vendor-cannot-be-master",
     )
 

@@ -153,8 +153,8 @@ class _Comparison:
         """How many changes `changed` has read."""
 
     def changed(self, window: Window, most: int = MOST_CHANGES) -> dict[TableName, ChangedRows]:
-        place = self.failover.prefix, self.failover.replication.master.schema
-        rows, self.read = self.vendor.failover.changed_rows(self.master, *place, window, self.shapes.values(), most)
+        queue = self.failover.prefix, self.failover.replication.master.schema
+        rows, self.read = self.vendor.failover.changed_rows(self.master, *queue, window, self.shapes.values(), most)
         return rows
 
     def of(self, window: Window, end: float | None) -> Result:

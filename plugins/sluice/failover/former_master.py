@@ -37,8 +37,8 @@ class FormerMaster:
     session: Session
     schema: str
     """Of the resources."""
-    place: str
-    new_place: str
+    server: str
+    new_server: str
 
     @property
     def vendor(self) -> Master:
@@ -73,17 +73,17 @@ def found(failover: Failover, master: Session, slave: Session) -> FormerMaster |
     The configuration in force may be that of before the failover, or that of after it.
     """
     sides = (
-        (slave, failover.slave.schema, failover.slave_info.place),
-        (master, failover.replication.master.schema, failover.master_info.place),
+        (slave, failover.slave.schema, failover.slave_info.server),
+        (master, failover.replication.master.schema, failover.master_info.server),
     )
     vendor = master_of(failover.slave_info.vendor)
-    for (new, new_schema, new_place), (former, schema, place) in (sides, sides[::-1]):
+    for (new, new_schema, new_server), (former, schema, server) in (sides, sides[::-1]):
         record = vendor.failover.FailoverStore(new, failover.prefix, new_schema, failover.slave.name).read()
         if record is None or record.action is not Action.FORCED or not passed(record.phase, Phase.SWITCHED):
             continue
         if vendor.capture(former, failover.prefix, schema).installed() is None:
             return None
-        one = FormerMaster(failover, record, former, schema, place, new_place)
+        one = FormerMaster(failover, record, former, schema, server, new_server)
         checkpoint = one.checkpoints.read()
         return None if checkpoint is not None and checkpoint.state in DECIDED else one
     return None
@@ -99,12 +99,12 @@ def keep_apart(failover: Failover) -> str:
         if not all(table.refuses for table in one.guard.tables()):
             one.guard.claim(one.record.id, failover.slave.name)
             one.guard.move_claim(one.record.id, ["guarded"], "switched")
-            one.guard.close(f"{one.new_place} is the master since failover {one.record.id}")
-            log.warning("%s: the former master %s refuses writes from now on", failover, one.place)
+            one.guard.close(f"{one.new_server} is the master since failover {one.record.id}")
+            log.warning("%s: the former master %s refuses writes from now on", failover, one.server)
         number = len(one.only_here())
         text = (
-            f"The former master {one.place} has {counted(number, 'change')} that the master {one.new_place} lacks. The "
-            "DAG failover, action check, lists them. Take over what is needed, then trigger initial_update of the "
+            f"The former master {one.server} has {counted(number, 'change')} that the master {one.new_server} lacks. "
+            "The DAG failover, action check, lists them. Take over what is needed, then trigger initial_update of the "
             "former master, which discards them."
         )
         checkpoints = one.checkpoints

@@ -18,17 +18,17 @@ SUFFIX = ".reversed"
 
 def turned(replication: Replication, slave: str) -> Replication:
     """The replication in which master and `slave` have changed places; other slaves are left out."""
-    former, place = replication.master, replication.slave(slave)
-    follower = replace(place, conn_id=former.conn_id, vendor=former.vendor, schema=former.schema)
-    return replace(replication, master=Endpoint(place.conn_id, place.vendor, place.schema), slaves={slave: follower})
+    former, new = replication.master, replication.slave(slave)
+    follower = replace(new, conn_id=former.conn_id, vendor=former.vendor, schema=former.schema)
+    return replace(replication, master=Endpoint(new.conn_id, new.vendor, new.schema), slaves={slave: follower})
 
 
 def reversed_text(
-    text: str, slave: str, *, left_over: Sequence[TableName] = (), places: tuple[str, str] = ("", "")
+    text: str, slave: str, *, left_over: Sequence[TableName] = (), servers: tuple[str, str] = ("", "")
 ) -> str:
     """The YAML of a replication in which master and `slave` have changed places; other keys stay, comments go.
 
-    `left_over`: tables that only the new master has, which are not replicated. `places`: where the former master and
+    `left_over`: tables that only the new master has, which are not replicated. `servers`: where the former master and
     the new one are, in words.
     """
     values: dict[str, Any] = yaml.safe_load(text)
@@ -48,8 +48,8 @@ def reversed_text(
         values["tables"] = {**lines, **{TablePattern.exactly(table): {"replicate": False} for table in left_over}}
     others = [name for name in values["slaves"] if name != slave]
     head = [f"# Made by a failover: slave {slave} and the master have changed places."]
-    if all(places):
-        head.append(f"# The master is {places[1]}. Slave {slave} is {places[0]}, the former master.")
+    if all(servers):
+        head.append(f"# The master is {servers[1]}. Slave {slave} is {servers[0]}, the former master.")
     if left_over:
         listed = ", ".join(map(str, left_over))
         head.append(f"# Dropped on the former master, kept on the new one, and not replicated: {listed}.")
@@ -62,14 +62,14 @@ def reversed_text(
 
 
 def write(
-    replication: Replication, slave: str, *, left_over: Sequence[TableName] = (), places: tuple[str, str] = ("", "")
+    replication: Replication, slave: str, *, left_over: Sequence[TableName] = (), servers: tuple[str, str] = ("", "")
 ) -> Path | None:
     """Writes it beside the file that is in force; None where that is no YAML, or one that points elsewhere."""
     source = replication.source
     if source.suffix not in (".yaml", ".yml") or replication.points_at:
         return None
-    place = source.with_name(source.name + SUFFIX)
+    file = source.with_name(source.name + SUFFIX)
     whole_files.write(
-        place, reversed_text(source.read_text(encoding="utf-8"), slave, left_over=left_over, places=places)
+        file, reversed_text(source.read_text(encoding="utf-8"), slave, left_over=left_over, servers=servers)
     )
-    return place
+    return file

@@ -126,7 +126,7 @@ def guard(failover: Failover) -> None:
             master_guard = guard_of(failover, master)
             _claim(failover, master_guard)
             master_guard.close(
-                f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})"
+                f"the database moves to {failover.slave_info.server} (failover to slave {failover.slave.name})"
             )
             log.info("%s: the master refuses writes to the replicated tables", failover)
             last = position_of(failover, master)

@@ -99,7 +99,7 @@ class Facts:
 
 def gather_facts(failover: Failover, store: "Redis") -> Facts:
     """Reads the facts from both sides. An error of the master is one of them; an error of the slave is raised."""
-    facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
+    facts = Facts(str(failover), failover.master_info.server, failover.slave.name)
     facts.transformed = failover.transforms
     facts.elsewhere = bool(failover.placement)
     facts.applying = lease.taken(store, failover.prefix, failover.slave.name)
@@ -112,7 +112,7 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
             with failover.on_master() as master:
                 _read_master(failover, facts, master)
                 if former := former_master.found(failover, master, slave):
-                    facts.only_former = [f"of {former.place}, a former master:", *former.only_here()]
+                    facts.only_former = [f"of {former.server}, a former master:", *former.only_here()]
         except SluiceError as silence:
             facts.silent, facts.refuses = str(silence), isinstance(silence, Terminal)
         if facts.sheet is None:
@@ -126,7 +126,7 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
             facts.different = compared(failover, slave, facts.sheet)
             support = master_of(failover.slave_info.vendor).failover
             lacking = support.missing_rights(slave, facts.different)
-            facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
+            facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.server) for one in lacking]
     _read_others(failover, facts, store)
     return facts
 
@@ -159,7 +159,7 @@ def read_sheet(failover: Failover, master: Session) -> Sheet:
     vendor = master_of(failover.master_info.vendor)
     schema = failover.replication.master.schema
     tables = sorted(vendor.queue(master, failover.prefix, schema).captured())
-    return vendor.failover.sheet(master, failover.prefix, schema, failover.master_info.place, tables)
+    return vendor.failover.sheet(master, failover.prefix, schema, failover.master_info.server, tables)
 
 
 def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
@@ -196,7 +196,7 @@ def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
     other = turned(failover.replication, failover.slave.name)
     wanted = vendor.preflight.wanted(master, failover.replication, lambda _: True)
     lacking = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), wanted, light=True)
-    facts.lacking_turned = [one.at(MASTER, failover.master_info.place) for one in lacking]
+    facts.lacking_turned = [one.at(MASTER, failover.master_info.server) for one in lacking]
 
 
 def _claim(claimed: Claim | None, failover: Failover) -> str:
@@ -204,7 +204,7 @@ def _claim(claimed: Claim | None, failover: Failover) -> str:
         return ""
     if claimed.phase == "switched":
         return (
-            f"{failover.master_info.place} is no master any more: failover {claimed.id} made slave "
+            f"{failover.master_info.server} is no master any more: failover {claimed.id} made slave "
             f"{claimed.slave} the master. Put the configuration in force that says so."
         )
     return (

@@ -203,7 +203,7 @@ def switch(failover: Failover, store: "Redis") -> str:
     if planned:
         _note_on_master(failover)
     FailoverClaim(store, failover.prefix).give_back(failover.id)
-    text = f"slave {failover.slave.name}, {failover.slave_info.place}, is the master now; begun at {begun_at}"
+    text = f"slave {failover.slave.name}, {failover.slave_info.server}, is the master now; begun at {begun_at}"
     log.info("%s: %s", failover, text)
     return text
 
@@ -242,8 +242,8 @@ def _switch(failover: Failover, slave: Session, record: Record) -> Switch:
         failover.id,
         failover.action,
         failover.slave.name,
-        failover.slave_info.place,
-        failover.master_info.place,
+        failover.slave_info.server,
+        failover.master_info.server,
         now,
         record.by,
         record.guarded_at,
@@ -272,7 +272,7 @@ def _note_on_master(failover: Failover) -> None:
             if checkpoint is not None and checkpoint.state is SlaveState.MASTER:
                 with master.transaction():
                     store.move(
-                        SlaveState.INCONSISTENT, f"Failover {failover.id} made {failover.slave_info.place} the master"
+                        SlaveState.INCONSISTENT, f"Failover {failover.id} made {failover.slave_info.server} the master"
                     )
     except SluiceError as error:
         log.warning("%s: that could not be noted on the former master: %s", failover, error)

@@ -88,20 +88,20 @@ def _batch(items: pa.Table, change_schema: ChangeSchema, images: RowImageCodec, 
 def _images(
     items: pa.Table, actions: Sequence[str], change_schema: ChangeSchema, images: RowImageCodec
 ) -> tuple[pa.Array, pa.Array]:
-    new = [place for place, action in enumerate(actions) if action in (Action.INSERT, Action.UPDATE)]
-    updated = [place for place, action in enumerate(actions) if action == Action.UPDATE]
-    deleted = [place for place, action in enumerate(actions) if action == Action.DELETE]
+    new = [index for index, action in enumerate(actions) if action in (Action.INSERT, Action.UPDATE)]
+    updated = [index for index, action in enumerate(actions) if action == Action.UPDATE]
+    deleted = [index for index, action in enumerate(actions) if action == Action.DELETE]
     if change_schema.table is None:
         contents, olds = items["content"].to_pylist(), items["oldcontent"].to_pylist()
-        rows = {place: images.row(contents[place]) for place in new}
-        former = {place: {**rows[place], **images.row(olds[place] or "")} for place in updated}
-        former |= {place: images.row(olds[place]) for place in deleted}
+        rows = {index: images.row(contents[index]) for index in new}
+        former = {index: {**rows[index], **images.row(olds[index] or "")} for index in updated}
+        former |= {index: images.row(olds[index]) for index in deleted}
         return _maps(former, items.num_rows), _maps(rows, items.num_rows)
     content, oldcontent = _whole(items["content"]), _whole(items["oldcontent"])
     after = _parsed(_at(content, new), images)
     if updated:
-        place_of = {place: number for number, place in enumerate(new)}
-        current = {name: _at(column, [place_of[place] for place in updated]) for name, column in after.items()}
+        place_of = {index: number for number, index in enumerate(new)}
+        current = {name: _at(column, [place_of[index] for index in updated]) for name, column in after.items()}
         former_texts = _overlaid(current, _at(oldcontent, updated), images)
     else:
         former_texts = {}
@@ -155,15 +155,15 @@ def _structs(
     # Where each change's values are among those of all parts, one after the other.
     source: list[int | None] = [None] * rows
     at = 0
-    for places, _ in parts:
-        for place in places:
-            source[place], at = at, at + 1
+    for indices, _ in parts:
+        for index in indices:
+            source[index], at = at, at + 1
     taken = pa.array(source, pa.int64())
     children = []
     for column, field in zip(change_schema.columns, schema, strict=True):
         pieces = [
-            texts[column.name] if column.name in texts else pa.nulls(len(places), pa.large_string())
-            for places, texts in parts
+            texts[column.name] if column.name in texts else pa.nulls(len(indices), pa.large_string())
+            for indices, texts in parts
         ]
         values = arrow_columns.values(pa.concat_arrays(pieces), column, field.type)
         children.append(values.take(taken))
@@ -171,11 +171,11 @@ def _structs(
 
 
 def _maps(rows: Mapping[int, Mapping[str, str | None]], count: int) -> pa.Array:
-    return pa.array([list(rows[place].items()) if place in rows else None for place in range(count)], TEXTS)
+    return pa.array([list(rows[index].items()) if index in rows else None for index in range(count)], TEXTS)
 
 
-def _at(array: pa.Array, places: Sequence[int]) -> pa.Array:
-    return array.take(pa.array(places, pa.int64()))
+def _at(array: pa.Array, indices: Sequence[int]) -> pa.Array:
+    return array.take(pa.array(indices, pa.int64()))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -169,10 +169,10 @@ class TableRead:
         past = taken_back(changes, names, master.vendor.images, table)
         if not self.bounds or not past.back:
             return past
-        places = [names.index(column.name) for column in self.shape.key]
-        keys: list[Key] = [tuple(version[place] or "" for place in places) for version in past.back]
+        indices = [names.index(column.name) for column in self.shape.key]
+        keys: list[Key] = [tuple(version[index] or "" for index in indices) for version in past.back]
         where = master.queue(session).locate(self.shape, self.bounds, keys)
-        versions = tuple(version for version, place in zip(past.back, where, strict=True) if place == number)
+        versions = tuple(version for version, index in zip(past.back, where, strict=True) if index == number)
         return TakenBack(past.gone, versions)
 
 
@@ -197,21 +197,21 @@ def _without(table: pa.Table, past: TakenBack, names: Sequence[str]) -> pa.Table
     # What can be among them, by one column; then row by row.
     first = pa.array({version[0] for version in past.gone}, pa.large_string())
     suspects = pc.is_in(table.column(names[0]), first, skip_nulls=False)
-    places = pc.indices_nonzero(suspects).to_pylist()
-    if not places:
+    indices = pc.indices_nonzero(suspects).to_pylist()
+    if not indices:
         return table
-    some = table.take(pa.array(places, pa.int64()))
+    some = table.take(pa.array(indices, pa.int64()))
     out = set()
     versions = zip(*(some.column(name).to_pylist() for name in names), strict=True)
-    for place, version in zip(places, versions, strict=True):
+    for place, version in zip(indices, versions, strict=True):
         if past.gone[version] > 0:
             past.gone[version] -= 1
             out.add(place)
-    return table.filter(pa.array([place not in out for place in range(table.num_rows)])) if out else table
+    return table.filter(pa.array([index not in out for index in range(table.num_rows)])) if out else table
 
 
 def _as_table(versions: Sequence[Version], names: Sequence[str]) -> pa.Table:
-    columns = [pa.array([version[place] for version in versions], pa.large_string()) for place in range(len(names))]
+    columns = [pa.array([version[index] for version in versions], pa.large_string()) for index in range(len(names))]
     return pa.table(columns, names=list(names))
 
 

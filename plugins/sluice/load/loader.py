@@ -304,7 +304,7 @@ class Loader(BlockWorker):
             yield
         except (Conflict, DatabaseRefused, StatementFailed, TransformationInvalid, RowNotTransformed) as error:
             failure: Terminal = error
-            if isinstance(error, StatementFailed) and error.place == self.update.slave_info.place:
+            if isinstance(error, StatementFailed) and error.server == self.update.slave_info.server:
                 failure = ValueUnfit(table, error.reason or str(error))
             raise TableRefused(table, str(failure)) from failure
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import OfMaster, by_place
+from sluice.database.following import OfMaster, by_id
 from sluice.database.placed import vendor_at
 from sluice.database.registry import master_of
 from sluice.database.session import Session
@@ -37,7 +37,7 @@ def drop(update: Update, master: Session, slave: Session, tables: Collection[Tab
     master_definitions = fitting.of_master(
         OfMaster.read(of_master.schemas, master, list(tables), list(registered)), update
     )
-    present = by_place(following.present(slave, list(tables)))
+    present = by_id(following.present(slave, list(tables)))
     outdated = defined.outdated(master_definitions.made_from, present, known)
     for one in outdated:
         with slave.transaction():

@@ -108,8 +108,8 @@ def begin(update: Update, slave: Session, parts: Sequence[Part], inconsistent: M
         if inconsistent:
             checkpoints.put_tables(checkpoint.tables.leave_out(inconsistent))
         BlockStore.of(update, slave).delete()
-        for place, part in enumerate(parts):
-            BlockStore.of(update, slave).choose(part, place)
+        for index, part in enumerate(parts):
+            BlockStore.of(update, slave).choose(part, index)
     log.info(
         "%s: initial update %s begins: %s to load; everything else continues", update, update.update_id,
         counted(len(parts), "table"),
@@ -415,8 +415,8 @@ def _within(update: Update, master: Session, slave: Session, tables: Sequence[Ta
         lo = None if chosen.key_from is None else select.key_of(master, master_shape, chosen.key_from)
         hi = None if chosen.key_to is None else select.key_of(master, master_shape, chosen.key_to)
         if chosen.where is not None:
-            select.check(master, master_order, chosen.where, update.master_info.place)
-            of_slave.selection.check(slave, slave_order, chosen.where, update.slave_info.place)
+            select.check(master, master_order, chosen.where, update.master_info.server)
+            of_slave.selection.check(slave, slave_order, chosen.where, update.slave_info.server)
     except SelectionInvalid as error:
         raise SelectionRefused(update, str(error)) from error
     if lo is not None and hi is not None and _places(update, master, master_shape, [hi], [lo]) != [0]:
@@ -454,12 +454,12 @@ def _outside(
     begins_open = bool(runs) and runs[0][0] is None
     edges = [bound for bound in (within.lo, within.hi) if bound is not None]
     inside = 1 if within.lo is not None else 0
-    places = _places(update, master, shape, bounds, keys)
+    indices = _places(update, master, shape, bounds, keys)
     kept = _places(update, master, shape, edges, keys)
     return [
         key
-        for key, place, edge in zip(keys, places, kept, strict=True)
-        if edge == inside and (place + begins_open) % 2 == 0
+        for key, index, edge in zip(keys, indices, kept, strict=True)
+        if edge == inside and (index + begins_open) % 2 == 0
     ]
 
 
@@ -508,7 +508,7 @@ def _inside(update: Update, master: Session, shape: TableShape, part: Part, keys
     """For each of `keys` whether it is in the ranges of the part."""
     bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
     begins_open = part.ranges[0][0] is None
-    return [(place + begins_open) % 2 == 1 for place in _places(update, master, shape, bounds, keys)]
+    return [(index + begins_open) % 2 == 1 for index in _places(update, master, shape, bounds, keys)]
 
 
 def _places(

@@ -409,8 +409,8 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
                     return 0
                 current = preparation.current()
                 BlockStore.of(update, slave).plan([table for table in preparation.order() if table not in current])
-                for place, table in enumerate(current):
-                    BlockStore.of(update, slave).choose(Part(table, ranges=()), place)
+                for index, table in enumerate(current):
+                    BlockStore.of(update, slave).choose(Part(table, ranges=()), index)
                 if for_another:
                     _begin_for_another(update, slave)
                 checkpoints.start_at(start)

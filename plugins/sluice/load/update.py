@@ -153,6 +153,6 @@ def _naming_locked(update: Update, master: Session, error: LockNotAvailable) -> 
         return error
     listed = ", ".join(map(str, sorted(locked)))
     return LockNotAvailable(
-        f"{update}: a transaction on {update.master_info.place} has locked {listed}, or waits to, so that definitions "
+        f"{update}: a transaction on {update.master_info.server} has locked {listed}, or waits to, so that definitions "
         "there cannot be read. It is tried again; to continue at once, end that transaction, or what it waits for."
     )

@@ -301,7 +301,7 @@ class BlockWorker(ABC):
         try:
             yield
         except SLAVE_NOT_READY as error:
-            if error.place == self.target.slave_info.place:
+            if error.server == self.target.slave_info.server:
                 raise SlaveNotReady(table, error.reason or str(error)) from error
             raise
 

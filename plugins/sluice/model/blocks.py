@@ -266,11 +266,11 @@ def by_oldest_marker(blocks: Iterable[Block]) -> list[tuple[Position, list[Block
     groups: list[tuple[Position, list[Block]]] = []
     for block in blocks:
         assert block.marker is not None
-        for place, (oldest, others) in enumerate(groups):
+        for index, (oldest, others) in enumerate(groups):
             if block.marker.covers_all_of(oldest):
                 others.append(block)
             elif oldest.covers_all_of(block.marker):
-                groups[place] = block.marker, [*others, block]
+                groups[index] = block.marker, [*others, block]
             else:
                 continue
             break

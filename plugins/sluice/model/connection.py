@@ -76,7 +76,7 @@ class ConnectionInfo:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     @property
-    def place(self) -> str:
+    def server(self) -> str:
         """For messages: the address, and the connection's name."""
         return f"{self.address} (connection {self.conn_id})" if self.conn_id else self.address
 

@@ -48,7 +48,7 @@ class Defined:
     """For a known definition: its creation on the slave was begun, and may be incomplete."""
 
     @property
-    def place(self) -> "Place":
+    def id(self) -> "ObjectId":
         return self.kind, self.table, self.name
 
     @property
@@ -64,7 +64,7 @@ class Defined:
         return f"{_WORDS[self.kind]} {self.name} of {self.table}"
 
 
-Place = tuple[DefinedKind, TableName, str]
+ObjectId = tuple[DefinedKind, TableName, str]
 
 _WORDS = {
     DefinedKind.FOREIGN_KEYS: "foreign key",
@@ -123,7 +123,7 @@ _ORDER = list(DefinedKind)
 
 def steps(
     master: Collection[Defined],
-    slave: Mapping[Place, str | None],
+    slave: Mapping[ObjectId, str | None],
     known: Collection[Defined],
     tables: Collection[TableName],
     set_again: Collection[TableName] = (),
@@ -133,84 +133,86 @@ def steps(
     `slave`: its definitions; None for an index that is not finished. `tables`: the tables (and domains) of `master`;
     known definitions of others are not changed. `set_again`: the sequences whose values are set again.
     """
-    on_master = {one.place: one for one in master}
-    before = {one.place: one for one in known if one.table in tables}
-    gone = [one for place, one in before.items() if place not in on_master]
-    new = [one for place, one in on_master.items() if place not in before or before[place].making]
+    on_master = {one.id: one for one in master}
+    before = {one.id: one for one in known if one.table in tables}
+    gone = [one for id_, one in before.items() if id_ not in on_master]
+    new = [one for id_, one in on_master.items() if id_ not in before or before[id_].making]
     steps: list[Step] = []
-    renamed: set[Place] = set()
+    renamed: set[ObjectId] = set()
     for one in gone:
-        if one.place not in slave:
+        if one.id not in slave:
             steps.append(Forget(one))
             continue
         heir = _heir(one, new, slave, renamed)
         if heir is None:
             steps.append(Drop(one))
         else:
-            renamed.add(heir.place)
+            renamed.add(heir.id)
             steps.append(Rename(one, heir.name))
     # Views before those that they read.
-    places = {place: number for number, place in enumerate(slave)}
+    order_on_slave = {id_: number for number, id_ in enumerate(slave)}
     drops = sorted(
         (step for step in steps if isinstance(step, Drop)),
-        key=lambda step: (_ORDER.index(step.object.kind), -places[step.object.place]),
+        key=lambda step: (_ORDER.index(step.object.kind), -order_on_slave[step.object.id]),
     )
     renames = [step for step in steps if isinstance(step, Rename)]
     forgotten = [step for step in steps if isinstance(step, Forget)]
     ordered: list[Step] = []
     # Indexes before the foreign keys that need them.
     for one in sorted(on_master.values(), key=lambda one: -_ORDER.index(one.kind)):
-        if one.place not in renamed:
-            ordered += _brought(one, before.get(one.place), slave, set_again)
+        if one.id not in renamed:
+            ordered += _brought(one, before.get(one.id), slave, set_again)
     return [*drops, *renames, *forgotten, *ordered]
 
 
 def outdated(
-    master: Collection[Defined], slave: Mapping[Place, str | None], known: Collection[Defined]
+    master: Collection[Defined], slave: Mapping[ObjectId, str | None], known: Collection[Defined]
 ) -> list[Defined]:
     """Definitions of the slave that refuse rows, and that the master no longer has."""
-    on_master = {one.place: one.definition for one in master}
+    on_master = {one.id: one.definition for one in master}
     harmless = (DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES)
     refusing = [one for one in known if one.kind not in harmless]
     return [
         one
         for one in refusing
-        if one.place in slave
+        if one.id in slave
         # A column that was renamed gives it another text on both sides.
-        and on_master.get(one.place) not in (one.definition, slave[one.place] or one.definition)
+        and on_master.get(one.id) not in (one.definition, slave[one.id] or one.definition)
     ]
 
 
 def _brought(
-    one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: Collection[TableName]
+    one: Defined, before: Defined | None, slave: Mapping[ObjectId, str | None], set_again: Collection[TableName]
 ) -> list[Step]:
     """The steps that give the slave one object of the master. `before`: the known object with its name."""
-    exists = one.place in slave
+    exists = one.id in slave
     if one.kind in BESIDE_TABLES:
         return _replaced(one, before, slave, one.table in set_again)
-    if exists and slave[one.place] is None:
+    if exists and slave[one.id] is None:
         return [Make(one)]
     if before is None or before.making:
         return [Know(one)] if exists else [Make(one)]
     if before.definition == one.definition:
         return []
-    if slave.get(one.place) == one.definition:
+    if slave.get(one.id) == one.definition:
         return [Know(one)]
     return [Drop(before), Make(one)] if exists else [Make(one)]
 
 
-def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: bool) -> list[Step]:
+def _replaced(
+    one: Defined, before: Defined | None, slave: Mapping[ObjectId, str | None], set_again: bool
+) -> list[Step]:
     """The same for a view or a sequence."""
     settled = before is not None and not before.making
-    if slave.get(one.place) == one.definition:
+    if slave.get(one.id) == one.definition:
         return [SetAgain(one)] if set_again and settled else [] if before == one and settled else [Know(one)]
-    if before is None and one.place in slave:
+    if before is None and one.id in slave:
         return [Taken(one)]
     return [] if before == one and settled else [Make(one)]
 
 
 def _heir(
-    one: Defined, new: Sequence[Defined], slave: Mapping[Place, str | None], taken: Collection[Place]
+    one: Defined, new: Sequence[Defined], slave: Mapping[ObjectId, str | None], taken: Collection[ObjectId]
 ) -> Defined | None:
     """The present name of `one`, if it was renamed."""
     if one.kind is DefinedKind.COMMENTS or one.kind in BESIDE_TABLES:
@@ -219,7 +221,7 @@ def _heir(
         other
         for other in new
         if (other.kind, other.table, other.definition) == (one.kind, one.table, one.definition)
-        and other.place not in taken
-        and other.place not in slave
+        and other.id not in taken
+        and other.id not in slave
     )
     return next(alike, None)

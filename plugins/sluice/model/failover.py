@@ -140,13 +140,13 @@ def switches_of(*stored: Iterable[Mapping[str, str]]) -> tuple[Switch, ...]:
     return tuple(sorted(found, key=lambda one: (one.at, one.failover)))
 
 
-def who(place: str, switches: Sequence[Switch]) -> str:
+def who(address: str, switches: Sequence[Switch]) -> str:
     """What a database is by its last switch, in words; empty if it took part in none."""
-    last = next((one for one in reversed(switches) if place in (one.master, one.former)), None)
+    last = next((one for one in reversed(switches) if address in (one.master, one.former)), None)
     if last is None:
         return ""
     at = f"{last.at[:19].replace('T', ' ')} UTC"
-    return f"the master since {at}" if place == last.master else f"the master until {at}"
+    return f"the master since {at}" if address == last.master else f"the master until {at}"
 
 
 @dataclass(frozen=True)

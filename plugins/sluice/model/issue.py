@@ -38,19 +38,19 @@ class Issue:
     """What to do if no statement helps: a sentence with full stop."""
     in_file: bool = False
     """It has to be mended in the replication's file, not on the server."""
-    place: str = ""
+    server: str = ""
     """The server: `user@host:port/database` and the Airflow connection."""
 
-    def at(self, side: str, place: str = "") -> "Issue":
+    def at(self, side: str, server: str = "") -> "Issue":
         """The same issue, for that side."""
-        return replace(self, side=side, place=place)
+        return replace(self, side=side, server=server)
 
     def softened(self) -> "Issue":
         """The same issue, with an error turned into a warning."""
         return replace(self, severity=Severity.WARNING) if self.severity is Severity.ERROR else self
 
     def __str__(self) -> str:
-        where = f"{self.side}, {self.place}" if self.place else self.side
+        where = f"{self.side}, {self.server}" if self.server else self.side
         return f"{where}: {self.what}: {self.why}.{self.fix}"
 
     @property

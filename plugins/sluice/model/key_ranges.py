@@ -84,7 +84,7 @@ def joined(ranges: Iterable[Range], most: int) -> list[Range]:
 
 
 def _halved(ranges: Sequence[Range]) -> list[Range]:
-    return [(ranges[place][0], ranges[min(place + 1, len(ranges) - 1)][1]) for place in range(0, len(ranges), 2)]
+    return [(ranges[index][0], ranges[min(index + 1, len(ranges) - 1)][1]) for index in range(0, len(ranges), 2)]
 
 
 _NANOSECONDS = 9

@@ -27,9 +27,9 @@ FORMAT = "Sluice initial update, version 1"
 class ManifestDamaged(Terminal):
     """A manifest was altered or damaged."""
 
-    def __init__(self, place: str, reason: str):
+    def __init__(self, location: str, reason: str):
         super().__init__(
-            f"{place}: the manifest cannot be used: {reason}. Copy the folder again from where it was made."
+            f"{location}: the manifest cannot be used: {reason}. Copy the folder again from where it was made."
         )
 
 
@@ -113,41 +113,41 @@ class Manifest:
         return _rendered({**values, "sha256": hashlib.sha256(_rendered(values).encode()).hexdigest()})
 
     @classmethod
-    def parse(cls, text: str, place: str, position: Callable[[str], Position]) -> "Manifest":
-        """`place` is for messages; `position` reads a position from its text. Raises `ManifestDamaged` for any text
+    def parse(cls, text: str, location: str, position: Callable[[str], Position]) -> "Manifest":
+        """`location` is for messages; `position` reads a position from its text. Raises `ManifestDamaged` for any text
         that `text` did not write."""
         try:
             values = json.loads(text)
             digest = values.pop("sha256")
         except (ValueError, KeyError, AttributeError, RecursionError):
-            raise ManifestDamaged(place, "it is cut or altered") from None
+            raise ManifestDamaged(location, "it is cut or altered") from None
         if not isinstance(digest, str) or text != _rendered({**values, "sha256": digest}):
-            raise ManifestDamaged(place, "it is altered")
+            raise ManifestDamaged(location, "it is altered")
         if values.get("format") != FORMAT:
-            raise ManifestDamaged(place, f"its format is {values.get('format')!r}, known is {FORMAT!r}")
+            raise ManifestDamaged(location, f"its format is {values.get('format')!r}, known is {FORMAT!r}")
         if digest != hashlib.sha256(_rendered(values).encode()).hexdigest():
-            raise ManifestDamaged(place, "its SHA-256 is another one")
+            raise ManifestDamaged(location, "its SHA-256 is another one")
         try:
             manifest = cls._of(values, position)
         except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
-            raise ManifestDamaged(place, f"it lacks or misstates {error}") from error
-        manifest._expect_harmless(place)
+            raise ManifestDamaged(location, f"it lacks or misstates {error}") from error
+        manifest._expect_harmless(location)
         if manifest.text() != text:
-            raise ManifestDamaged(place, "it says more, or says it otherwise, than one of this version can")
+            raise ManifestDamaged(location, "it says more, or says it otherwise, than one of this version can")
         return manifest
 
-    def _expect_harmless(self, place: str) -> None:
+    def _expect_harmless(self, location: str) -> None:
         """Raises `ManifestDamaged` for a name that could lead out of the folder."""
         if not is_folder_name(self.folder):
-            raise ManifestDamaged(place, f"{self.folder!r} is no folder of an initial update")
+            raise ManifestDamaged(location, f"{self.folder!r} is no folder of an initial update")
         if not is_file_name(self.end.name, END_PRIORITY):
-            raise ManifestDamaged(place, f"{self.end.name!r} is no end-of-update message")
+            raise ManifestDamaged(location, f"{self.end.name!r} is no end-of-update message")
         names = [block.file.name for block in self.blocks]
         for name in names:
             if not is_file_name(name, BLOCK_PRIORITY):
-                raise ManifestDamaged(place, f"{name!r} is no file of a block")
+                raise ManifestDamaged(location, f"{name!r} is no file of a block")
         if len(set(names)) < len(names):
-            raise ManifestDamaged(place, "it names a file twice")
+            raise ManifestDamaged(location, "it names a file twice")
 
     def _values(self) -> dict[str, object]:
         return {
@@ -260,25 +260,25 @@ def _table(values: Mapping[str, Any]) -> FileTable:
 
 
 def _addressee_values(slave: Addressee) -> dict[str, object]:
-    places = [[table.schema, table.name, on_slave.schema, on_slave.name] for table, on_slave in slave.places]
+    names = [[table.schema, table.name, on_slave.schema, on_slave.name] for table, on_slave in slave.places]
     return {
         "name": slave.name,
         "schema": slave.schema,
         "existing_tables": slave.existing_tables,
         "position": json.loads(slave.position.text()),
-        **({"places": places} if places else {}),
+        **({"places": names} if names else {}),
     }
 
 
 def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -> Addressee:
     begins = position(json.dumps(values["position"]))
-    places = (tuple(map(str, place)) for place in values.get("places", ()))
+    names = (tuple(map(str, place)) for place in values.get("places", ()))
     return Addressee(
         str(values["name"]),
         str(values["schema"]),
         str(values["existing_tables"]),
         begins,
-        tuple((TableName(schema, name), TableName(*on_slave)) for schema, name, *on_slave in places),
+        tuple((TableName(schema, name), TableName(*on_slave)) for schema, name, *on_slave in names),
     )
 
 
@@ -297,10 +297,10 @@ def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
     rest = iter(pieces)
     while True:
         inside = False
-        for place, byte in enumerate(taken):
+        for index, byte in enumerate(taken):
             inside ^= byte == _QUOTE
             if byte == _NEWLINE and not inside:
-                line = taken[:place].decode()
+                line = taken[:index].decode()
                 names = next(csv.reader(io.StringIO(line, newline=""), strict=True), [])
                 return names, itertools.chain([taken], rest)
         piece = next(rest, None)

@@ -29,7 +29,7 @@ class Definition:
     """The expressions that are evaluated for existing rows; None: stored by an earlier release, without them."""
 
     @property
-    def place(self) -> tuple[str, str, str, str]:
+    def object_id(self) -> tuple[str, str, str, str]:
         """Its identity in a database."""
         return self.kind, self.schema, self.name, self.object
 
@@ -143,7 +143,7 @@ class Difference:
     @property
     def stays(self) -> bool:
         """Whether only the slave has it, and keeps it."""
-        return self.wanted is None and self.definition.place != READ_ONLY
+        return self.wanted is None and self.definition.object_id != READ_ONLY
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -167,20 +167,20 @@ class Difference:
 
 def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> list[Difference]:
     """In the order in which they have to be created."""
-    wanted = {one.place: one for one in master}
-    on_slave = {one.place: one for one in slave}
+    wanted = {one.object_id: one for one in master}
+    on_slave = {one.object_id: one for one in slave}
     differences = [
-        Difference(one, on_slave.get(place))
-        for place, one in wanted.items()
-        if one.text != _text(on_slave.get(place)) and _there(one, on_slave)
+        Difference(one, on_slave.get(object_id))
+        for object_id, one in wanted.items()
+        if one.text != _text(on_slave.get(object_id)) and _there(one, on_slave)
     ]
     differences += [
         Difference(None, one)
-        for place, one in on_slave.items()
-        if place not in wanted and TREATMENTS[one.kind].extra_matters
+        for object_id, one in on_slave.items()
+        if object_id not in wanted and TREATMENTS[one.kind].extra_matters
     ]
     order = {kind: number for number, kind in enumerate(TREATMENTS)}
-    return sorted(differences, key=lambda one: (order[one.kind], one.definition.place))
+    return sorted(differences, key=lambda one: (order[one.kind], one.definition.object_id))
 
 
 def _there(wanted: Definition, on_slave: Mapping[tuple[str, str, str, str], Definition]) -> bool:

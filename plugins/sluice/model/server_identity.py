@@ -36,13 +36,13 @@ class Origin:
     def parse(cls, text: str) -> "Origin":
         """Reads a text of `str`."""
         system, timeline, lsn = text.split(" ")
-        return cls(system, int(timeline), place(lsn))
+        return cls(system, int(timeline), offset(lsn))
 
     def __str__(self) -> str:
         return f"{self.system} {self.timeline} {self.lsn >> 32:X}/{self.lsn & 0xFFFFFFFF:X}"
 
 
-def place(lsn: str) -> int:
+def offset(lsn: str) -> int:
     """Bytes from the text of a `pg_lsn`."""
     high, low = lsn.split("/")
     return int(high, 16) << 32 | int(low, 16)
@@ -51,7 +51,7 @@ def place(lsn: str) -> int:
 def switches(history: str) -> dict[int, int]:
     """The end of each former timeline, from a timeline's history file."""
     lines = (line.split() for line in history.splitlines() if line.strip() and not line.startswith("#"))
-    return {int(words[0]): place(words[1]) for words in lines}
+    return {int(words[0]): offset(words[1]) for words in lines}
 
 
 def same_server(former: Origin, now: Origin) -> bool:

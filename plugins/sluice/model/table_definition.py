@@ -130,9 +130,9 @@ class TableDefinition:
 def key_unknown(former: TableDefinition, now: TableDefinition) -> bool:
     """Whether a new column of the key has a value of its own in each older row: rows cannot be found by their new key
     until they follow as changes."""
-    places = {column.position for column in former.shape.columns}
+    positions = {column.position for column in former.shape.columns}
     return any(
-        column.position not in places and column.name not in now.missing and not column.generated
+        column.position not in positions and column.name not in now.missing and not column.generated
         for column in now.shape.key
     )
 

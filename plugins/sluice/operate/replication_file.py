@@ -103,8 +103,8 @@ def drafted(
 
 def put(file: Path, text: str) -> None:
     """Writes the file atomically, since applies and DAGs read it meanwhile."""
-    place = file.resolve()
-    whole_files.write(place, text, mode=stat.S_IMODE(place.stat().st_mode) if place.exists() else None)
+    path = file.resolve()
+    whole_files.write(path, text, mode=stat.S_IMODE(path.stat().st_mode) if path.exists() else None)
 
 
 def taken_out(file: Path) -> str:

@@ -320,7 +320,7 @@ def _conflict_exits(slave: SlaveConfig) -> list[Issue]:
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Issue:
     """A refused connection as a lack; `error`: the reason."""
-    return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.place)
+    return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.server)
 
 
 def require_ready(subject: str, issues: Iterable[Issue]) -> None:

@@ -28,7 +28,7 @@ def of_database(side: str, info: ConnectionInfo) -> list[Issue]:
             None,
             Severity.WARNING,
             remedy="Remove the connection's extra sslmode; docs/connections.md says what the server needs.",
-            place=info.place,
+            server=info.server,
         )
     ]
 
@@ -60,7 +60,7 @@ def of_redis(address: str) -> list[Issue]:
                 )
             )
         issues += _memory(client)
-    return [issue.at(REDIS, way.place) for issue in issues]
+    return [issue.at(REDIS, way.server) for issue in issues]
 
 
 def _commands(client: "redis.Redis") -> Iterator[Issue]:

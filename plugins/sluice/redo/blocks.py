@@ -93,14 +93,14 @@ def header_block(header: LogHeader) -> bytes:
     """The second block of a log."""
     buffer = bytearray(header.size)
     buffer[0], buffer[1] = 1, 0x82 if header.size == 4096 else 0x22
-    for place, value in (
+    for offset, value in (
         (4, 1),
         (8, header.sequence),
         (20, _COMPATIBLE),
         (24, header.database),
         (160, header.resetlogs),
     ):
-        struct.pack_into("<I", buffer, place, value)
+        struct.pack_into("<I", buffer, offset, value)
     struct.pack_into("<I", buffer, 156, _OPEN if header.blocks is None else header.blocks)
     struct.pack_into("<H", buffer, 176, header.thread)
     buffer[180:188], buffer[192:200] = _scn_bytes(header.first_scn), _scn_bytes(header.next_scn)

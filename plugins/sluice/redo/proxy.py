@@ -116,14 +116,14 @@ class Folders(ServedFiles):
     def files(self, path: str) -> Iterator[Listed]:
         """Includes subfolders, as a fast recovery area has a folder for each day. Links are not followed."""
         with self._opened(path, stat.S_ISDIR, "filePath is no folder") as folder:
-            for place, _, names, descriptor in os.fwalk(".", dir_fd=folder):
+            for folder_name, _, names, descriptor in os.fwalk(".", dir_fd=folder):
                 for name in names:
                     try:
                         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # Deleted meanwhile.
                     if stat.S_ISREG(status.st_mode):
-                        yield Listed(os.path.normpath(os.path.join(place, name)), status.st_size, status.st_mtime)
+                        yield Listed(os.path.normpath(os.path.join(folder_name, name)), status.st_size, status.st_mtime)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         with self._opened(path, stat.S_ISREG, "filePath is no file") as descriptor:

@@ -72,4 +72,4 @@ def _why(kind: int, flags: int, unmade: int) -> str:
 def _bits(values: Values, name: str) -> int:
     """Joins the words of a bit field, the lowest first."""
     words = values.get(name, [0])
-    return sum(int(word) << 64 * place for place, word in enumerate(words))
+    return sum(int(word) << 64 * index for index, word in enumerate(words))

@@ -68,8 +68,8 @@ def _client(access: S3Access) -> Any:
     )
 
 
-class BucketPlace:
-    """See `Place`."""
+class BucketStorage:
+    """See `Storage`."""
 
     def __init__(self, location: Location, access: S3Access):
         self.location = location
@@ -138,13 +138,13 @@ class BucketFolder:
 
     def read(self, name: str) -> Iterator[bytes]:
         assert _known(name)
-        place = self.location.below(name)
-        with _classified(place):
+        location = self.location.below(name)
+        with _classified(location):
             try:
-                body = self._client.get_object(Bucket=place.bucket, Key=place.path)["Body"]
+                body = self._client.get_object(Bucket=location.bucket, Key=location.path)["Body"]
             except ClientError as error:
                 if _code(error) in _ABSENT:
-                    raise FileGone(place) from None
+                    raise FileGone(location) from None
                 raise
             yield from body.iter_chunks(PIECE_BYTES)
 
@@ -161,10 +161,10 @@ class BucketFolder:
 class _BucketSink:
     """Writes a small object with one request, a larger one as a multipart upload; never a partial object."""
 
-    def __init__(self, client: Any, place: Location):
+    def __init__(self, client: Any, location: Location):
         self._client = client
-        self._place = place
-        self._target = {"Bucket": place.bucket, "Key": place.path}
+        self._location = location
+        self._target = {"Bucket": location.bucket, "Key": location.path}
         self._buffer = bytearray()
         self._upload: str | None = None
         self._parts: list[dict[str, object]] = []
@@ -176,7 +176,7 @@ class _BucketSink:
 
     def close(self) -> None:
         try:
-            with _classified(self._place):
+            with _classified(self._location):
                 if self._upload is None:
                     self._client.put_object(**self._target, Body=bytes(self._buffer), IfNoneMatch="*")
                     return
@@ -192,11 +192,11 @@ class _BucketSink:
         self._buffer = bytearray()
         if self._upload is not None:
             upload, self._upload = self._upload, None
-            with _classified(self._place):
+            with _classified(self._location):
                 self._client.abort_multipart_upload(**self._target, UploadId=upload)
 
     def _send(self) -> None:
-        with _classified(self._place):
+        with _classified(self._location):
             if self._upload is None:
                 self._upload = str(self._client.create_multipart_upload(**self._target)["UploadId"])
             if not self._buffer:

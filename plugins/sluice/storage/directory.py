@@ -25,8 +25,8 @@ _WAITS = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTC
 """Errors of a network file system while its server is down."""
 
 
-class DirectoryPlace:
-    """See `Place`."""
+class DirectoryStorage:
+    """See `Storage`."""
 
     def __init__(self, location: Location):
         self.location = location
@@ -105,19 +105,19 @@ class DirectoryFolder:
 
     def read(self, name: str) -> Iterator[bytes]:
         assert _known(name)
-        place = self.location.below(name)
-        with _classified(place):
+        location = self.location.below(name)
+        with _classified(location):
             try:
                 handle = os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             except FileNotFoundError:
-                raise FileGone(place) from None
+                raise FileGone(location) from None
             except OSError as error:
                 if error.errno == errno.ELOOP:
-                    raise FileGone(place, "is a link, which is not followed") from None
+                    raise FileGone(location, "is a link, which is not followed") from None
                 raise
             try:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise FileGone(place, "is no plain file")
+                    raise FileGone(location, "is no plain file")
                 while piece := os.read(handle, PIECE_BYTES):
                     yield piece
             finally:
@@ -149,7 +149,7 @@ class _DirectorySink:
     """Writes a temporary file, syncs it, then gives it its final name, which must be free."""
 
     def __init__(self, folder: DirectoryFolder, name: str):
-        self._place = folder.location.below(name)
+        self._location = folder.location.below(name)
         self._final = folder.path / name
         with _classified(folder.location):
             handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder.path)
@@ -157,12 +157,12 @@ class _DirectorySink:
         self._file = os.fdopen(handle, "wb", buffering=PIECE_BYTES)
 
     def write(self, data: bytes) -> None:
-        with _classified(self._place.parent):
+        with _classified(self._location.parent):
             self._file.write(data)
 
     def close(self) -> None:
         try:
-            with _classified(self._place.parent):
+            with _classified(self._location.parent):
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
@@ -170,7 +170,7 @@ class _DirectorySink:
                     # A link fails if the name is taken; a rename would replace the existing file.
                     os.link(self._temporary, self._final)
                 except FileExistsError:
-                    raise FileThere(self._place) from None
+                    raise FileThere(self._location) from None
                 except OSError as error:
                     if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
                         raise
@@ -189,7 +189,7 @@ class _DirectorySink:
     def _rename(self) -> None:
         """For file systems without hard links, such as those of memory cards."""
         if self._final.exists():
-            raise FileThere(self._place)
+            raise FileThere(self._location)
         os.rename(self._temporary, self._final)
 
 

@@ -94,7 +94,7 @@ class Folder(Protocol):
         """Removes the files that Sluice wrote, those that name the folder's owner last; then the folder, if empty."""
 
 
-class Place(Protocol):
+class Storage(Protocol):
     """A location with folders of initial updates."""
 
     location: Location

@@ -12,17 +12,17 @@ from pathlib import Path
 
 from sluice.errors import Terminal
 from sluice.model.location import Location, S3Access
-from sluice.storage.directory import DirectoryFolder, DirectoryPlace
-from sluice.storage.folder import Folder, Place
+from sluice.storage.directory import DirectoryFolder, DirectoryStorage
+from sluice.storage.folder import Folder, Storage
 
 
-def open_location(location: Location, access: S3Access) -> Place:
+def open_location(location: Location, access: S3Access) -> Storage:
     """Does not access the location yet."""
     if location.bucket is None:
-        return DirectoryPlace(location)
-    from sluice.storage.bucket import BucketPlace
+        return DirectoryStorage(location)
+    from sluice.storage.bucket import BucketStorage
 
-    return BucketPlace(location, access)
+    return BucketStorage(location, access)
 
 
 def open_folder(location: Location, access: S3Access) -> Folder:
@@ -36,7 +36,7 @@ def open_folder(location: Location, access: S3Access) -> Folder:
 
 def location_not_allowed(location: Location, configured: Iterable[Location], source: Path) -> Terminal:
     """The configuration does not allow files at this location."""
-    listed = ", ".join(_yaml(str(place)) for place in (*configured, location))
+    listed = ", ".join(_yaml(str(each)) for each in (*configured, location))
     return Terminal(
         f"Location {str(location)!r}, with its symbolic links resolved, is not allowed by {source}. The person who "
         f"keeps that file may add there: initial: {{locations: [{listed}]}}. Or choose a location that is allowed. "
@@ -50,12 +50,12 @@ def allowed_location(location: Location, configured: Iterable[str], source: Path
 
     `source`: the file of the configuration, for messages. Raises `location-not-allowed`.
     """
-    places = [Location.parse(text) for text in configured]
-    for place in places:
-        rest = _real(location).path_below(_real(place))
+    allowed = [Location.parse(text) for text in configured]
+    for permitted in allowed:
+        rest = _real(location).path_below(_real(permitted))
         if rest is not None:
-            return place.below(rest) if rest else place
-    raise location_not_allowed(location, places, source)
+            return permitted.below(rest) if rest else permitted
+    raise location_not_allowed(location, allowed, source)
 
 
 def _real(location: Location) -> Location:

@@ -246,6 +246,6 @@ def _slave_shape(
         for name, change in rule.columns
         if name not in known and isinstance(change, Constant | Computed)
     ]
-    for place, (column_of, made) in enumerate(zip(new, of_master.made_of(session, new), strict=True)):
-        columns.append(Column(column_of.name, made.type, FIRST_NEW + place))
+    for index, (column_of, made) in enumerate(zip(new, of_master.made_of(session, new), strict=True)):
+        columns.append(Column(column_of.name, made.type, FIRST_NEW + index))
     return replace(shape, columns=tuple(columns))

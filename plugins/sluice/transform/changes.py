@@ -63,7 +63,7 @@ def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) 
         if items.num_rows == 1:
             raise
         # The definition changed within the window: each change is transformed alone.
-        parts = [_of_slave(items.slice(place, 1), transform, images) for place in range(items.num_rows)]
+        parts = [_of_slave(items.slice(index, 1), transform, images) for index in range(items.num_rows)]
         return pa.concat_tables(parts)
 
 

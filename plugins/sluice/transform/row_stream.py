@@ -33,7 +33,7 @@ class TransformedRows:
         transformed = self._transform.rows(self._names, read)
         columns = transformed.of_slave()
         self.rows += len(columns[0])
-        labels = [f"c{place}" for place in range(len(self.columns))]
+        labels = [f"c{index}" for index in range(len(self.columns))]
         csv_table = pa.table([columns[transformed.names.index(name)] for name in self.columns], names=labels)
         out = io.BytesIO()
         csv.write_csv(csv_table, out, csv.WriteOptions(include_header=False, quoting_style="all_valid"))

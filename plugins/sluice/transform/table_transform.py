@@ -189,7 +189,7 @@ class TableTransform:
         if self._query:
             self._expect_used(by_name)
             # Without any column the rows could not be counted.
-            used = {f"c{place}": by_name[name] for place, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
+            used = {f"c{index}": by_name[name] for index, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
             try:
                 columns = self._engine.computed(self._query, used)
             except EngineRefused:
@@ -303,7 +303,7 @@ def _whole(column: Texts) -> pa.Array:
 def typed_query(used: Sequence[str], kinds: Mapping[str, LogicalType], value: str = "") -> str:
     """A query of the columns that expressions use, from `rows`; where `value` is given, each column has this value."""
     columns = [
-        f"{types.from_text(kinds[name], value or f'c{place}')} AS {_quoted(name)}" for place, name in enumerate(used)
+        f"{types.from_text(kinds[name], value or f'c{index}')} AS {_quoted(name)}" for index, name in enumerate(used)
     ]
     return f"SELECT {', '.join(columns) or '1'}{'' if value else ' FROM rows'}"
 

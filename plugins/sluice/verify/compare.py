@@ -274,17 +274,17 @@ class _Comparison:
         for side in self.sides:
             shape = self.view.ask(partial(side.vendor.rows.shape, table=table), side.first)
             if shape is None:
-                raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
+                raise CouldNotCompare(f"{side.info.server}: there is no table {table}.")
             for session in side.sessions:
                 self.view.ask(partial(self._digester(side).hold, table=shape), session)
             if not self.view.ask(partial(side.vendor.rows.whole, table=table), side.first):
                 raise CouldNotCompare(
-                    f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
+                    f"{side.info.server}: {table} was emptied, rewritten or replaced meanwhile.", again=True
                 )
             shapes.append(shape)
         master, slave = shapes
-        places = self.view.pair.placement.places([table])
-        finding.place = "".join(map(str, places.values()))
+        on_slave = self.view.pair.placement.places([table])
+        finding.place = "".join(map(str, on_slave.values()))
         transforms = Transforms(self.view.pair.replication, self.view.pair.slave)
         transform = self.view.ask(partial(transforms.of, master), self.view.master.first)
         if unfit := self._unfit(master if transform is None else transform.shape, slave):

@@ -90,4 +90,4 @@ def of_slave(
         )
         issues += schemas.surplus(slave, indexes, constrained, sorted(names))
         issues += schemas.missing_domain_checks(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
-    return [issue.at(slave_side(pair.slave.name), pair.slave_info.place) for issue in issues]
+    return [issue.at(slave_side(pair.slave.name), pair.slave_info.server) for issue in issues]

@@ -81,15 +81,15 @@ class ByExecutors:
         """See `TableReads`."""
         parallel = self._view.pair.replication.verify.parallel
         queues = [
-            [(place, part) for part in of_side[start::parallel]]
-            for place, of_side in enumerate(parts)
+            [(index, part) for part in of_side[start::parallel]]
+            for index, of_side in enumerate(parts)
             for start in range(parallel)
         ]
         by_side: list[list[BlockSums]] = [[], []]
         try:
             for results in self._in_turns(partial(_digested, digests), queues, "verify"):
-                for (place, _), digested in results:
-                    by_side[place].append(digested)
+                for (side, _), digested in results:
+                    by_side[side].append(digested)
         except ExecutorsFailed as failure:
             self._tell(failure)
             return self._here.blocks(digests, parts)
@@ -196,19 +196,19 @@ def _sessions(pair: Pair, snapshots: Snapshots) -> Iterator[Sessions]:
     opened: dict[int, Session] = {}
     with ExitStack() as stack:
 
-        def session(place: int) -> Session:
-            if place not in opened:
-                info, vendor = places(pair)[place]
-                opened[place] = reading(stack, pair, info, vendor)
-                vendor.rows.begin_snapshot(opened[place], (snapshots.master, snapshots.slave)[place])
-            return opened[place]
+        def session(side: int) -> Session:
+            if side not in opened:
+                info, vendor = places(pair)[side]
+                opened[side] = reading(stack, pair, info, vendor)
+                vendor.rows.begin_snapshot(opened[side], (snapshots.master, snapshots.slave)[side])
+            return opened[side]
 
         yield session
 
 
 def _digested(digests: Digests, sessions: Sessions, item: tuple[int, Part]) -> BlockSums:
-    place, part = item
-    return digests[place].of_blocks(sessions(place), part)
+    side, part = item
+    return digests[side].of_blocks(sessions(side), part)
 
 
 def _unequal(digests: Digests, without: Container[Row], sessions: Sessions, blocks: Sequence[int]) -> Unequal:

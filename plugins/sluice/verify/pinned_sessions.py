@@ -141,17 +141,17 @@ class PinnedView:
         pings: list[Future[None]] = []
         ping_at = time.monotonic() + PING_SECONDS
         while not self._over.wait(WATCH_SECONDS):
-            for place, side in enumerate((self.master, self.slave)):
+            for index, side in enumerate((self.master, self.slave)):
                 try:
-                    waiting[place] = waiting[place] + 1 if self._waiters(side) else 0
+                    waiting[index] = waiting[index] + 1 if self._waiters(side) else 0
                 except SluiceError as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(error)
                     self._each(lambda side, session: side.vendor.sessions.cut(session))
                     return
-                if waiting[place] > 1 and self._ended is None:
+                if waiting[index] > 1 and self._ended is None:
                     self._ended = CouldNotCompare(
-                        f"{side.info.place}: the comparison ended for a change of a table's definition, or a "
+                        f"{side.info.server}: the comparison ended for a change of a table's definition, or a "
                         "TRUNCATE, that waited for it.",
                         again=True,
                     )
@@ -163,7 +163,7 @@ class PinnedView:
     def _waiters(self, side: Side) -> int:
         """How many sessions wait for our locks. Raises `Silent`."""
         sessions = side.vendor.sessions
-        return sessions.waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS)
+        return sessions.waiters(side.control, side.sessions, side.info.server, SILENT_SECONDS)
 
     def _ping(self, side: Side) -> None:
         """Sends a statement in each free session, so that the server does not end it as idle."""
@@ -235,7 +235,7 @@ def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target, se
 def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Target) -> Session:
     """A session for reading, which the server ends soon after this process died or froze."""
     session = _connected(stack, pair, info, vendor)
-    vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
+    vendor.sessions.begin_reading(session, info.server, IDLE_SECONDS)
     session.limit_lock_waits(LOCK_SECONDS)
     return session
 

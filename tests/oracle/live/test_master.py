@@ -190,7 +190,7 @@ def undo_lasts(monkeypatch: pytest.MonkeyPatch, master: OracleSession, rows: int
     def stream(self: OracleSession, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[Any]]:
         names, *batches = real(self, query, values)
         if sum(map(len, batches)) > rows and "ITEMS" not in query:
-            raise made("ORA-1555", "ORA-01555: snapshot too old", self.place)
+            raise made("ORA-1555", "ORA-01555: snapshot too old", self.server)
         yield from (names, *batches)
 
     monkeypatch.setattr(kind, "stream", stream)

@@ -207,6 +207,6 @@ def test_a_statement_that_fails_names_the_server_and_leaves_the_transaction(rig:
         session.run('INSERT INTO "t" ("id") VALUES (1)')
         with pytest.raises(UniqueViolation) as refused:
             session.run('INSERT INTO "t" ("id") VALUES (1)')
-        assert refused.value.place == pair.pair.slave_info.place
+        assert refused.value.server == pair.pair.slave_info.server
         session.run('INSERT INTO "t" ("id") VALUES (2)')
     assert pair.column("t", "id") == [1, 2]

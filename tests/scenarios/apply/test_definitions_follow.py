@@ -12,9 +12,9 @@ from sluice.apply.definition_follower import DefinitionStops
 from sluice.capture import wildcards
 from sluice.configuration.options import DdlOptions, Policy
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import OfMaster, by_place
+from sluice.database.following import OfMaster, by_id
 from sluice.load import steps
-from sluice.model.defined import Place
+from sluice.model.defined import ObjectId
 from sluice.model.names import TableName
 from sluice.vendors.postgres.catalog import rows_with_retries
 from sluice.vendors.postgres.connection import connect, quoted
@@ -82,11 +82,11 @@ CHANGES: dict[str, tuple[list[str], str, str]] = {
 }  # fmt: skip
 
 
-def defined(rig: Rig) -> list[dict[Place, str | None]]:
+def defined(rig: Rig) -> list[dict[ObjectId, str | None]]:
     """The definitions of master and slave beyond columns."""
     tables = [TableName("public", "t"), TableName("public", "Parent; --")]
     of_master = OfMaster.read(POSTGRES.schemas, rig.master, tables, tables).made_from
-    return [{one.place: one.definition for one in of_master}, by_place(following.present(rig.slave, tables))]
+    return [{one.id: one.definition for one in of_master}, by_id(following.present(rig.slave, tables))]
 
 
 def same(rig: Rig) -> bool:
@@ -357,9 +357,9 @@ def migrated(pair: Rig) -> None:
     pair.master.execute("INSERT INTO public.author VALUES (1, 'a@b', 5); INSERT INTO public.book VALUES (1, 'x', 1)")
 
 
-def of_books(pair: Rig) -> list[set[Place]]:
+def of_books(pair: Rig) -> list[set[ObjectId]]:
     of_master = OfMaster.read(POSTGRES.schemas, pair.master, BOOKS, BOOKS).made_from
-    return [{one.place for one in of_master}, set(by_place(following.present(pair.slave, BOOKS)))]
+    return [{one.id for one in of_master}, set(by_id(following.present(pair.slave, BOOKS)))]
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice.capture import wildcards
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import by_place
+from sluice.database.following import by_id
 from sluice.load import steps
 from sluice.model.names import TableName
 from sluice.vendors.postgres.target import following
@@ -221,8 +221,8 @@ def run(pair: Rig, statements: tuple[str, ...]) -> None:
 def known(pair: Rig) -> bool:
     """Whether the apply has noted the definitions that the load made."""
     noted = DefinitionStore.of(pair.pair, pair.slave).read()
-    made = by_place(following.present(pair.slave, pair.tables(pair.slave)))
-    return noted is not None and {one.place for one in noted} >= made.keys()
+    made = by_id(following.present(pair.slave, pair.tables(pair.slave)))
+    return noted is not None and {one.id for one in noted} >= made.keys()
 
 
 def comparing(pair: Rig) -> None:

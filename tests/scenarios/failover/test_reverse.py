@@ -61,7 +61,7 @@ def test_the_former_master_follows_and_the_direction_is_turned_back(shop_of: Cal
 
 def history(shop: Shop) -> list[tuple[str, str]]:
     """Who became the master in place of whom, as the pages of the slave and of the master show it."""
-    names = {connections.info(name, info.vendor, "").place: name for name, info in shop.infos.items()}
+    names = {connections.info(name, info.vendor, "").server: name for name, info in shop.infos.items()}
     known = databases._slave(shop.replication, "dr1").switches
     assert known == databases._master(shop.replication).switches
     assert all(one.by == "anna" and one.action == "planned" and one.guarded_at < one.at for one in known)
@@ -103,7 +103,7 @@ slaves: {dr1: {conn_id: s}}
 tables: {'public.*': {}, public.gone: {}}
 """
     odd = [TableName("public", "gone"), TableName("public", 'a*"b\n- c'), TableName("S.x", "d")]
-    made = reversed_text(text, "dr1", left_over=odd, places=("u@old:1/d", "u@new:1/d"))
+    made = reversed_text(text, "dr1", left_over=odd, servers=("u@old:1/d", "u@new:1/d"))
     (tmp_path / "DEMO.yaml").write_text(made)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     rules = {rule.pattern.table: rule for rule in config.load("DEMO_").tables if not rule.pattern.wildcard}

@@ -4,11 +4,11 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import OfMaster, by_place
+from sluice.database.following import OfMaster, by_id
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
-from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.defined import Defined, DefinedKind, ObjectId
 from sluice.model.issue import errors
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
@@ -184,11 +184,11 @@ def part(pair: Rig) -> Update:
     return update
 
 
-def defined(pair: Rig) -> list[dict[Place, str | None]]:
+def defined(pair: Rig) -> list[dict[ObjectId, str | None]]:
     """The definitions of master and slave beyond columns."""
     tables = [THINGS, READY, PARENTS]
     of_master = OfMaster.read(POSTGRES.schemas, pair.master, tables, tables).made_from
-    return [{one.place: one.definition for one in of_master}, by_place(following.present(pair.slave, tables))]
+    return [{one.id: one.definition for one in of_master}, by_id(following.present(pair.slave, tables))]
 
 
 def columns(pair: Rig) -> list[list[tuple[object, ...]]]:

@@ -26,7 +26,7 @@ from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.protocol import Response, ResponseCode, frame
 from sluice.vendors.stream.redo.receiver import AnotherDatabase, Receiver
-from sluice.vendors.stream.redo.spool import last_place
+from sluice.vendors.stream.redo.spool import last_durable
 from tests.scenarios.stream.online_log import OnlineLog
 from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, checkpoint, folder, insert, transaction
@@ -68,7 +68,7 @@ class Thread:
         found, position = checkpoints.read_folder(self.state), checkpoints.position_file(self.name)
         files = {file: values for file, values in found.items() if "scn" in values}
         if position in files:
-            durable = last_place(self.spool)
+            durable = last_durable(self.spool)
             lowered = checkpoints.lowered(files[position], durable[0] if durable else None, files)
             checkpoints.write(self.state, position, lowered)
         with (self.root / "log").open("ab") as log:

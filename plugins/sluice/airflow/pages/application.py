@@ -81,16 +81,16 @@ def application(
 
 
 class TrailingSlash:
-    """A middleware of Airflow. `place`: where the pages are, such as `/sluice`."""
+    """A middleware of Airflow. `mount`: where the pages are, such as `/sluice`."""
 
-    def __init__(self, app: Any, place: str):
-        self.app, self.place = app, place
+    def __init__(self, app: Any, mount: str):
+        self.app, self.mount = app, mount
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) == self.place:
+        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) == self.mount:
             # Relative: a proxy may serve Airflow under another path.
             query = URL(scope=scope).query
-            place = f"{self.place[1:]}/{'?' * bool(query)}{query}"
-            await RedirectResponse(place)(scope, receive, send)
+            mount = f"{self.mount[1:]}/{'?' * bool(query)}{query}"
+            await RedirectResponse(mount)(scope, receive, send)
         else:
             await self.app(scope, receive, send)

@@ -26,7 +26,7 @@ def overview(gathered: Gathered, now: datetime) -> Overview:
 def _master(group: MasterGroup) -> MasterOverview:
     return {
         "prefix": group.prefix,
-        "from": group.place,
+        "from": group.source,
         "queue": _queue(group),
         "messages": [_message(message) for message in group.messages],
         "slaves": [slave(one) for one in group.rows],

@@ -140,64 +140,64 @@ class Databases:
         self._queries: dict[str, _Place[list[Broadcast]]] = {}
 
     async def slave(self, replication: Replication, name: str) -> LastAnswer[SlaveData]:
-        place = self._slaves.setdefault((str(replication.prefix), name), _Place())
-        return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
+        cache = self._slaves.setdefault((str(replication.prefix), name), _Place())
+        return await in_thread(lambda: _again(cache, lambda: _slave(replication, name)))
 
     def answers(self, pairs: Sequence[tuple[Replication, str]], now: Collection[tuple[str, str]] = ()) -> Answers:
         """The last answers of slaves' databases. Those that are old are asked again; it waits only for those that were
         never asked before and for those of `now`, for a moment. Blocks."""
-        places = {
+        caches = {
             (one.prefix, name): (self._slaves.setdefault((str(one.prefix), name), _Place()), one) for one, name in pairs
         }
         first = []
-        for (_, name), (place, replication) in places.items():
+        for (_, name), (cache, replication) in caches.items():
             urgent = (str(replication.prefix), name) in now
-            if not place.asked and time.monotonic() - place.read_at >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
-                new, place.asked = urgent or place.read_at == float("-inf"), True
-                asking = ASKING.submit(_ask, place, replication, name)
+            if not cache.asked and time.monotonic() - cache.read_at >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
+                new, cache.asked = urgent or cache.read_at == float("-inf"), True
+                asking = ASKING.submit(_ask, cache, replication, name)
                 first += [asking] if new else []
         wait(first, timeout=FIRST_SECONDS)
-        return {pair: place.answer for pair, (place, _) in places.items()}
+        return {pair: cache.answer for pair, (cache, _) in caches.items()}
 
     async def master(self, replication: Replication) -> LastAnswer[MasterData]:
         """The state of a master's database; empty for a recorded stream, which has none."""
         if replication.master.stream:
             return LastAnswer(None, None)
-        place = self._masters.setdefault(str(replication.prefix), _Place())
-        return await in_thread(lambda: _again(place, lambda: _master(replication)))
+        cache = self._masters.setdefault(str(replication.prefix), _Place())
+        return await in_thread(lambda: _again(cache, lambda: _master(replication)))
 
     async def queries(self, replication: Replication) -> LastAnswer[list[Broadcast]]:
         """The last queries of all databases, with their answers."""
-        place, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
+        cache, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
 
         def read() -> list[Broadcast]:
             return broadcast.recent(replication, _short(master.conn_id, master.vendor, replication), QUERIES_SHOWN)
 
-        return await in_thread(lambda: _again(place, read))
+        return await in_thread(lambda: _again(cache, read))
 
 
-def _again(place: _Place[Seen], query: Callable[[], Seen]) -> LastAnswer[Seen]:
-    with place.lock:
-        if time.monotonic() - place.read_at >= FRESH_SECONDS:
+def _again(cache: _Place[Seen], query: Callable[[], Seen]) -> LastAnswer[Seen]:
+    with cache.lock:
+        if time.monotonic() - cache.read_at >= FRESH_SECONDS:
             try:
-                place.answer = LastAnswer(query(), datetime.now(UTC))
+                cache.answer = LastAnswer(query(), datetime.now(UTC))
             except SluiceError as failure:
-                place.answer = replace(place.answer, trouble=str(failure))
-            place.read_at = time.monotonic()
-        return place.answer
+                cache.answer = replace(cache.answer, trouble=str(failure))
+            cache.read_at = time.monotonic()
+        return cache.answer
 
 
-def _ask(place: _Place[SlaveData], replication: Replication, name: str) -> None:
+def _ask(cache: _Place[SlaveData], replication: Replication, name: str) -> None:
     try:
-        _again(place, lambda: _slave(replication, name))
+        _again(cache, lambda: _slave(replication, name))
     finally:
-        place.asked = False
+        cache.asked = False
 
 
 def _slave(replication: Replication, name: str) -> SlaveData:
-    place = replication.slave(name)
-    info = _short(place.conn_id, place.vendor, replication)
-    pair = Pair(replication, place, info, info)
+    endpoint = replication.slave(name)
+    info = _short(endpoint.conn_id, endpoint.vendor, replication)
+    pair = Pair(replication, endpoint, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint = CheckpointStore.of(Update.named(pair, "monitor"), session).read()
         if checkpoint is None:
@@ -207,9 +207,9 @@ def _slave(replication: Replication, name: str) -> SlaveData:
             loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
         store = RejectStore.of(pair, session)
         rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []
-        switches = _switches(session, info, replication.prefix, place.schema)
+        switches = _switches(session, info, replication.prefix, endpoint.schema)
     open_rejects = tuple(rejects[:REJECTS_SHOWN])
-    return SlaveData(checkpoint, loading, open_rejects, len(rejects), switches, who(info.place, switches))
+    return SlaveData(checkpoint, loading, open_rejects, len(rejects), switches, who(info.server, switches))
 
 
 def _switches(session: Session, info: ConnectionInfo, prefix: Prefix, schema: str) -> Sequence[Switch]:
@@ -220,10 +220,10 @@ def _switches(session: Session, info: ConnectionInfo, prefix: Prefix, schema: st
 
 def waiting(replication: Replication, name: str, store: "redis.Redis") -> Waiting:
     """The first changes that wait for a slave. Raises `no-changes-to-clear`, outages."""
-    place, master = replication.slave(name), replication.master
-    of_slave = _short(place.conn_id, place.vendor, replication)
+    endpoint, master = replication.slave(name), replication.master
+    of_slave = _short(endpoint.conn_id, endpoint.vendor, replication)
     of_master = _short(master.conn_id, master.vendor, replication)
-    return waiting_changes.read(Pair(replication, place, of_master, of_slave), store, APPLICATION, WAITING_SHOWN)
+    return waiting_changes.read(Pair(replication, endpoint, of_master, of_slave), store, APPLICATION, WAITING_SHOWN)
 
 
 def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
@@ -241,18 +241,18 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
 
 
 def _master(replication: Replication) -> MasterData:
-    place, vendor = replication.master, master_of(replication.master.vendor)
-    info = _short(place.conn_id, place.vendor, replication)
+    endpoint, vendor = replication.master, master_of(replication.master.vendor)
+    info = _short(endpoint.conn_id, endpoint.vendor, replication)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = vendor.capture(session, replication.prefix, place.schema).installed()
+        have = vendor.capture(session, replication.prefix, endpoint.schema).installed()
         if have is None:
             return MasterData()
-        captured = vendor.queue(session, replication.prefix, place.schema).captured()
+        captured = vendor.queue(session, replication.prefix, endpoint.schema).captured()
         faults = not_captured(replication, vendor.rows.tables(session), captured)
         tables = sorted({*captured, *faults})
         sizes = vendor.rows.estimates(session, tables)
-        backlog = vendor.queue(session, replication.prefix, place.schema).backlog()
-        switches = _switches(session, info, replication.prefix, place.schema)
+        backlog = vendor.queue(session, replication.prefix, endpoint.schema).backlog()
+        switches = _switches(session, info, replication.prefix, endpoint.schema)
     master_tables = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
     return MasterData(have.version, have.current, tuple(master_tables), backlog, switches)
 

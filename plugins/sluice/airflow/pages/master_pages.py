@@ -10,7 +10,7 @@ from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
 from sluice.airflow.pages.known import Watch, configured
-from sluice.airflow.pages.overview import place_of, rows_of
+from sluice.airflow.pages.overview import rows_of, source_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level
 from sluice.configuration.options import NotifierConfig
@@ -49,7 +49,8 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
             rows = rows_of(gathered, replication, now)
             values: dict[str, Any] = {
                 "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
-                "place": place_of(replication), "messages": master_messages(replication, known, now, gathered.airflow),
+                "source": source_of(replication),
+                "messages": master_messages(replication, known, now, gathered.airflow),
                 "notifiers": [(one.path, shown_arguments(one)) for one in replication.notify],
                 "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
             }  # fmt: skip

@@ -131,7 +131,7 @@ class Side:
     """A database that was tested."""
 
     name: str
-    place: str
+    server: str
     trouble: str = ""
     """Why it cannot be used; empty: it answers."""
 
@@ -210,7 +210,7 @@ def examined(chosen: Chosen) -> Tested:
         tables = sorted(set(present) - own_tables(present))
         patterns = list(dict.fromkeys(every(table.schema) for table in tables))
         if not patterns:
-            return Tested((Side(MASTER, sides[0].place, "its account sees no table"), *sides[1:]))
+            return Tested((Side(MASTER, sides[0].server, "its account sees no table"), *sides[1:]))
         issues = _issues(draft(chosen, patterns)[1], sessions)
         sizes = rows.estimates(master, tables)
     found = [
@@ -249,7 +249,7 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
     sides, sessions = list[Side](), dict[str, Session]()
     for name, value in ((MASTER, chosen.master), *chosen.slaves):
         vendor, conn_id = parsed(value)
-        place = conn_id
+        server = conn_id
         try:
             if name == MASTER and vendor not in CAPTURED:
                 raise Terminal(
@@ -257,12 +257,12 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
                     code="vendor-is-slave-only",
                 )
             info = connections.info(conn_id, vendor, "the new replication")
-            place = info.place
+            server = info.server
             reached = reach(info.given_up_after(CONNECT_SECONDS), APPLICATION, STATEMENT_SECONDS)
             sessions[name] = stack.enter_context(reached)
-            sides.append(Side(name, place))
+            sides.append(Side(name, server))
         except SluiceError as failure:
-            sides.append(Side(name, place, str(failure)))
+            sides.append(Side(name, server, str(failure)))
     return sides, sessions
 
 

@@ -54,7 +54,7 @@ class MasterGroup:
     """A replication with those of its slaves that are shown."""
 
     prefix: str
-    place: str
+    source: str
     """Vendor and connection, or the folder of the recorded files."""
     known: KnownMaster
     queue_level: Level
@@ -165,7 +165,7 @@ def broken(survey: Survey) -> tuple[Broken, ...]:
     return (*named, *([Broken("", rest)] if rest else []))
 
 
-def place_of(replication: Replication) -> str:
+def source_of(replication: Replication) -> str:
     """Vendor and connection, or folder, of the master."""
     master = replication.master
     return f"{master.vendor}, {master.location or master.conn_id}"
@@ -184,7 +184,7 @@ def _group(
     listed, known = list(rows), gathered.known.master(replication.prefix)
     return MasterGroup(
         str(replication.prefix),
-        place_of(replication),
+        source_of(replication),
         known,
         queue_level(replication, known),
         tuple(master_messages(replication, known, now, gathered.airflow)),

@@ -14,7 +14,7 @@ from sluice.airflow.pages import as_data, hidden, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
 from sluice.airflow.pages.known import MANY, Gathered, Watch
-from sluice.airflow.pages.overview import Choice, overview, place_of, rows_of
+from sluice.airflow.pages.overview import Choice, overview, rows_of, source_of
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import SlaveRow, state_of
 from sluice.configuration.model import Replication
@@ -38,10 +38,10 @@ class Fed:
 
 @dataclass(frozen=True)
 class Feeder:
-    """A replication, from its master's place to its slaves."""
+    """A replication, from its master to its slaves."""
 
     prefix: str
-    place: str
+    source: str
     """Vendor and connection, or folder."""
     slaves: tuple[Fed, ...]
     again: bool = False
@@ -51,7 +51,7 @@ class Feeder:
 def roots(gathered: Gathered, now: datetime) -> tuple[Feeder, ...]:
     """The masters that nobody feeds, with all that they feed; then those that feed each other in a circle."""
     replications = gathered.survey.replications
-    fed = {place.conn_id for one in replications for place in one.slaves.values()}
+    fed = {slave.conn_id for one in replications for slave in one.slaves.values()}
     rows = {str(one.prefix): rows_of(gathered, one, now) for one in replications}
     first = [one for one in replications if one.master.conn_id not in fed]
     made = [_feeder(one, replications, rows, ()) for one in first]
@@ -68,14 +68,14 @@ def _feeder(
 ) -> Feeder:
     prefix = str(one.prefix)
     if prefix in above:
-        return Feeder(prefix, place_of(one), (), again=True)
+        return Feeder(prefix, source_of(one), (), again=True)
     slaves = []
     for row in rows[prefix]:
         conn_id = one.slaves[row.slave].conn_id
         masters = [each for each in every if each.master.conn_id == conn_id]
         feeds = tuple(_feeder(each, every, rows, (*above, prefix)) for each in masters)
         slaves.append(Fed(row, conn_id, feeds))
-    return Feeder(prefix, place_of(one), tuple(slaves))
+    return Feeder(prefix, source_of(one), tuple(slaves))
 
 
 def _prefixes(one: Feeder) -> Iterator[str]:

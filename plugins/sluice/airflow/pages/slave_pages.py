@@ -148,7 +148,7 @@ class ShownJob:
     state: str
     owner: Owner
     attempt: int
-    place: str
+    runs_on: str
     """Where it runs; empty for a process."""
     short_session: float | None
     """The seconds without Airflow after which Spark ends it, if that is less than a day."""
@@ -162,9 +162,9 @@ def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str
         job = applies.last(prefix, slave)
         if job is None:
             return None, [], ""
-        place, short = ("", None) if isinstance(job, Job) else (job.place, job.record.short_session)
+        runs_on, short = ("", None) if isinstance(job, Job) else (job.runs_on, job.record.short_session)
         noted = applies.of_pair(prefix, slave).state()
-        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, place, short, noted.standby)
+        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, runs_on, short, noted.standby)
         why_process = noted.why_process if isinstance(job, Job) else ""
         return shown, job.last_lines(LOG_LINES), why_process
     except SluiceError:

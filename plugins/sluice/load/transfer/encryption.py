@@ -25,10 +25,10 @@ TAG_BYTES = 16
 KEY_BYTES = 32
 
 
-def invalid_encryption_key(place: str) -> Terminal:
+def invalid_encryption_key(source: str) -> Terminal:
     """The text is no key."""
     return Terminal(
-        f"{place} holds no key for files: it must be 32 bytes in base64, as `openssl rand -base64 32` makes them.",
+        f"{source} holds no key for files: it must be 32 bytes in base64, as `openssl rand -base64 32` makes them.",
         code="invalid-encryption-key",
     )
 
@@ -37,14 +37,14 @@ class DecryptionFailed(ValueError):
     """The bytes are not what was encrypted with this key under this name."""
 
 
-def key_of(text: str, place: str) -> bytes:
-    """The key in `text`; `place`: for the message. Raises `invalid-encryption-key`."""
+def key_of(text: str, source: str) -> bytes:
+    """The key in `text`; `source`: for the message. Raises `invalid-encryption-key`."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
-        raise invalid_encryption_key(place) from None
+        raise invalid_encryption_key(source) from None
     if len(key) != KEY_BYTES:
-        raise invalid_encryption_key(place)
+        raise invalid_encryption_key(source)
     return key
 
 

@@ -41,8 +41,8 @@ MESSAGE_BYTES = 512 * 1024 * 1024
 class FileDamaged(Terminal):
     """A file is not what the manifest says."""
 
-    def __init__(self, place: Location, reason: str):
-        super().__init__(f"{place} {reason}. Copy it again from where the folder was made.")
+    def __init__(self, location: Location, reason: str):
+        super().__init__(f"{location} {reason}. Copy it again from where the folder was made.")
         self.reason = reason
 
 
@@ -86,13 +86,13 @@ class TransferFolder:
 
     def read(self, file: File) -> Iterator[bytes]:
         """The rows of a file. Raises `FileGone`, and `FileDamaged`, at the latest after the last piece."""
-        place = self.location.below(file.name)
-        whole = _Checked(self.folder.read(file.name), file, place)
+        location = self.location.below(file.name)
+        whole = _Checked(self.folder.read(file.name), file, location)
         try:
             yield from _inflated(self._opened(whole, file.name))
         except (zlib.error, encryption.DecryptionFailed) as error:
             reason = str(error) if isinstance(error, encryption.DecryptionFailed) else "is damaged"
-            raise FileDamaged(place, reason) from error
+            raise FileDamaged(location, reason) from error
 
     def fault(self, file: File, size: int | None) -> str | None:
         """The fault of a stored file, or None; `size`: in the folder's listing, None where it is not listed."""
@@ -142,13 +142,13 @@ class TransferFolder:
         return self.write(file_name(END_PRIORITY, time.time_ns()), [text.encode()], compressed=False)
 
     def _text(self, name: str) -> str:
-        place = str(self.location.below(name))
+        location = str(self.location.below(name))
         try:
             return b"".join(self._opened(self.folder.read(name), name)).decode()
         except encryption.DecryptionFailed as broken:
-            raise ManifestDamaged(place, f"it {broken}") from None
+            raise ManifestDamaged(location, f"it {broken}") from None
         except UnicodeDecodeError:
-            raise ManifestDamaged(place, "it is altered") from None
+            raise ManifestDamaged(location, "it is altered") from None
 
     def _opened(self, pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
         """The content, decrypted if there is a key. Raises `DecryptionFailed`."""
@@ -168,9 +168,9 @@ def new_folder(location: Location, access: S3Access, key: bytes | None, owner: s
 
     A folder has the file INCOMPLETE until its manifest is written. Raises errors of the location.
     """
-    place = open_location(location, access)
+    storage = open_location(location, access)
     note = f"{owner}\nIncomplete: this initial update is still being exported, or its export has failed.\n"
-    for name in reversed(place.folders()):
+    for name in reversed(storage.folders()):
         transfer_folder = TransferFolder(location.below(name), access, key)
         try:
             if b"".join(transfer_folder.folder.read(INCOMPLETE)).decode(errors="replace") == note:
@@ -179,7 +179,7 @@ def new_folder(location: Location, access: S3Access, key: bytes | None, owner: s
             continue
     while True:
         name = folder_name(time.time_ns())
-        if place.create(name, INCOMPLETE, note.encode()) is not None:
+        if storage.create(name, INCOMPLETE, note.encode()) is not None:
             return TransferFolder(location.below(name), access, key)
         time.sleep(0.000_01)
 
@@ -193,10 +193,10 @@ def owner_of_note(note: bytes) -> tuple[str, str] | None:
 class _Checked:
     """Passes a file's bytes on, and checks their number and SHA-256. Raises `FileDamaged`."""
 
-    def __init__(self, pieces: Iterator[bytes], file: File, place: Location):
+    def __init__(self, pieces: Iterator[bytes], file: File, location: Location):
         self._pieces = pieces
         self._file = file
-        self._place = place
+        self._location = location
         self._digest = hashlib.sha256()
         self._size = 0
 
@@ -209,9 +209,9 @@ class _Checked:
             yield piece
         if self._size != self._file.size:
             more = "more" if self._size > self._file.size else "fewer"
-            raise FileDamaged(self._place, f"has {more} than its {self._file.size:,} bytes")
+            raise FileDamaged(self._location, f"has {more} than its {self._file.size:,} bytes")
         if self._digest.hexdigest() != self._file.sha256:
-            raise FileDamaged(self._place, "is altered: its SHA-256 is another one")
+            raise FileDamaged(self._location, "is altered: its SHA-256 is another one")
 
 
 def _deflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:

@@ -56,8 +56,8 @@ def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
         checkpoint = CheckpointStore.of(update, slave).read()
     if checkpoint is None or checkpoint.position is None:
         raise LoadEnded.of(update, checkpoint)
-    places = tuple(update.placement.places(tables).items())
-    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, checkpoint.position, places)
+    names = tuple(update.placement.places(tables).items())
+    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, checkpoint.position, names)
 
 
 def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
@@ -261,10 +261,10 @@ def found_for(
     of the folder and of the slave's server.
     """
     names = [location.name] if is_folder_name(location.name) else []
-    place = location.parent if names else location
+    root = location.parent if names else location
     reasons: list[str] = []
     for name in names or reversed(open_location(location, access).folders()):
-        transfer_folder = TransferFolder(place.below(name), access, key)
+        transfer_folder = TransferFolder(root.below(name), access, key)
         try:
             manifest = transfer_folder.manifest()
             matching = [one for one in manifest.slaves if slave is None or one.name == slave]

@@ -185,7 +185,7 @@ class Alterer(ABC, Generic[T]):
             return
         old, new = item.former, item.defined
         assert old is not None and new is not None
-        place = self.definitions.place(new.table)
+        place = self.definitions.qualified(new.table)
         for column, labels in column_types.renamed(self._of_master, old, new).items():
             text = self.label(column)
             cases = " ".join(f"WHEN {self.literal(was)} THEN {self.literal(label)}" for was, label in labels.items())
@@ -201,7 +201,7 @@ class Alterer(ABC, Generic[T]):
     def truncate(self, tables: Sequence[TableName]) -> None:
         """Deletes children first, since their foreign keys may act."""
         for table in reversed(self.targets.order(dict.fromkeys(tables))):
-            self.do(table, f"DELETE FROM {self.definitions.place(table)}")
+            self.do(table, f"DELETE FROM {self.definitions.qualified(table)}")
 
     def delete_where(self, item: DefinitionChange) -> None:
         """Raises `DefinitionRefused`: only the master's expressions can tell which rows a partition had."""
@@ -218,7 +218,7 @@ class Alterer(ABC, Generic[T]):
         if not key:
             return []
         texts = ", ".join(column.text("t") for column in key)
-        rows = self.connection.execute(f"SELECT {texts} FROM {self.definitions.place(item.table)} t".encode())
+        rows = self.connection.execute(f"SELECT {texts} FROM {self.definitions.qualified(item.table)} t".encode())
         return [tuple(column.shown(text) or "" for column, text in zip(key, row, strict=True)) for row in rows]
 
     def do(self, table: TableName, statement: str) -> None:

@@ -63,5 +63,5 @@ def keyed(columns: Mapping[TableName, Sequence[Column]], indexes: Iterable[OwnIn
 
 def with_key(columns: Sequence[Column], key: Sequence[str]) -> tuple[Column, ...]:
     """The columns of a table with that key."""
-    places = {name: place for place, name in enumerate(key, start=1)}
-    return tuple(replace(column, key=places.get(column.name, 0)) for column in columns)
+    positions = {name: index for index, name in enumerate(key, start=1)}
+    return tuple(replace(column, key=positions.get(column.name, 0)) for column in columns)

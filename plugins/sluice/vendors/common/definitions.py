@@ -51,7 +51,7 @@ class Definitions(ABC):
     def quoted(self, *names: str) -> str: ...
 
     @abstractmethod
-    def place(self, table: TableName) -> str:
+    def qualified(self, table: TableName) -> str:
         """The table's quoted name in a statement."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class Definitions(ABC):
 
     def statement(self, wanted: Described) -> str:
         assert isinstance(wanted, Index | Constraint)
-        name, place = self.quoted(wanted.name), self.place(wanted.table)
+        name, place = self.quoted(wanted.name), self.qualified(wanted.table)
         if isinstance(wanted, Index):
             return f"make {'a unique' if wanted.unique else 'an'} index {name} on {place} {wanted.rest}"
         return f"make the foreign key {name} of {place}"
@@ -283,8 +283,8 @@ class Definitions(ABC):
         assert wanted.parent is not None
         columns, parents = (", ".join(map(self.quoted, each or ())) for each in (wanted.columns, wanted.parent_columns))
         return (
-            f"ALTER TABLE {self.place(wanted.table)} ADD CONSTRAINT {self.quoted(name)} FOREIGN KEY ({columns}) "
-            f"REFERENCES {self.place(wanted.parent)} ({parents}){self.foreign_key_options}"
+            f"ALTER TABLE {self.qualified(wanted.table)} ADD CONSTRAINT {self.quoted(name)} FOREIGN KEY ({columns}) "
+            f"REFERENCES {self.qualified(wanted.parent)} ({parents}){self.foreign_key_options}"
         )
 
     def _attempt(self, connection: Session, done: Completed, what: str, statement: str) -> None:

@@ -28,7 +28,7 @@ class PlainLoadTarget(Definitions, LoadTarget, ABC):
         """The privileges that this account lacks on existing tables, found by statements that change no row."""
         lacking: dict[TableName, list[str]] = {}
         for table in tables:
-            place = self.place(table)
+            place = self.qualified(table)
             tried = {
                 "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
                 "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",

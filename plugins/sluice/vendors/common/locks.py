@@ -33,10 +33,10 @@ class NamedLocks(ABC):
         """The session that has the lock, in words; None without one."""
 
     @contextmanager
-    def held(self, session: Session, name: str, place: str) -> Iterator[None]:
-        """Holds the lock in the block. `place`: the server's name. Raises `LockNotAvailable`."""
+    def held(self, session: Session, name: str, server: str) -> Iterator[None]:
+        """Holds the lock in the block. `server`: the server's name. Raises `LockNotAvailable`."""
         if not self.take(session, name, SECONDS):
-            raise LockNotAvailable(f"{place}: another session holds the lock {name!r}")
+            raise LockNotAvailable(f"{server}: another session holds the lock {name!r}")
         try:
             yield
         finally:

@@ -12,10 +12,10 @@ from sluice.model.names import Prefix
 TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 
 
-def not_a_table(place: str, name: str, what: str, other: str) -> Terminal:
+def not_a_table(server: str, name: str, what: str, other: str) -> Terminal:
     """Something else has the name of one of Sluice's tables."""
     return Terminal(
-        f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
+        f"{server}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
         f"connection name another {other}.",
         code="not-a-table",
     )

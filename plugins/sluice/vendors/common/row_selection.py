@@ -33,13 +33,13 @@ class PlainSelection(RowSelection, ABC):
     def shown(self, error: StatementFailed) -> str:
         """What is reported of an error whose text may show values."""
 
-    def check(self, connection: Session, order: RowKeyOrder, where: str, place: str) -> None:
+    def check(self, connection: Session, order: RowKeyOrder, where: str, server: str) -> None:
         """Raises `SelectionInvalid`."""
         try:
             self.run(connection, self.checking.format(source=order.source, where=condition(where)))
         except StatementFailed as error:
             raise SelectionInvalid(
-                f"where: {where!r} is no condition on {order.shape.table} at {place}: {error.reason}"
+                f"where: {where!r} is no condition on {order.shape.table} at {server}: {error.reason}"
             ) from error
 
     def matching(self, connection: Session, order: RowKeyOrder, where: str) -> Iterator[list[Key]]:

@@ -26,7 +26,7 @@ class PlainRows(Rows, ABC):
     # What a vendor says otherwise
 
     @abstractmethod
-    def place_of(self, connection: Session) -> str:
+    def server_of(self, connection: Session) -> str:
         """The server's name, for messages."""
 
     @abstractmethod
@@ -57,8 +57,8 @@ class PlainRows(Rows, ABC):
         """With `exported` it must be a moment at which CHECKPOINT says the same."""
         self.begin_reading(connection)
         if exported is not None and self.export_snapshot(connection) != exported:
-            place = self.place_of(connection)
-            raise SnapshotGone(f"{place}: the apply went on before the snapshot was taken over")
+            server = self.server_of(connection)
+            raise SnapshotGone(f"{server}: the apply went on before the snapshot was taken over")
 
     def export_snapshot(self, connection: Session) -> str:
         """A digest of CHECKPOINT: the server shows the same rows to each transaction that begins while this digest does
@@ -75,23 +75,23 @@ class PlainRows(Rows, ABC):
         """For each of `keys`, the row with exactly these texts, None without one; `alike`: with an equal key."""
         present = self.shape(connection, of.table)
         if present is None or {column.name for column in present.key} != set(of.key):
-            raise table_changed(self.place_of(connection), of.table)
+            raise table_changed(self.server_of(connection), of.table)
         wanted = [tuple(text or "" for text in texts) for texts in keys]
         try:
             rows = self.table_digest(present, of).rows_of_keys(connection, wanted)
         except KeyError as error:
-            raise table_changed(self.place_of(connection), of.table) from error
+            raise table_changed(self.server_of(connection), of.table) from error
         return digests.rows_under(rows, of, alike=alike)
 
     def copies(self, connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
         """How often a table without a key has each of these rows."""
         present = self.shape(connection, of.table)
         if present is None:
-            raise table_changed(self.place_of(connection), of.table)
+            raise table_changed(self.server_of(connection), of.table)
         try:
             return self.counts(connection, present, of, rows)
         except KeyError as error:
-            raise table_changed(self.place_of(connection), of.table) from error
+            raise table_changed(self.server_of(connection), of.table) from error
 
     def whole(self, connection: Session, table: TableName) -> bool:
         """A table that was altered or emptied since is an error of the statement that reads it."""
@@ -109,11 +109,11 @@ class SpecialTexts(Protocol):
 def special_row(
     texts: Callable[[str, str], SpecialTexts],
     read: Callable[[str], Any],
-    place: tuple[str, str],
+    read_from: tuple[str, str],
     table: TableShape,
     wanted: Mapping[str, ColumnType],
 ) -> tuple[str, Special, dict[str, str | None]] | None:
-    """See `MasterRows.special`. `place`: the table in a query, and the end of one that gives a single row."""
+    """See `MasterRows.special`. `read_from`: the table in a query, and the end of one that gives a single row."""
     checks = [
         (name, special, condition)
         for name, made in wanted.items()
@@ -124,7 +124,7 @@ def special_row(
     which = [f"CASE WHEN {condition} THEN 1 ELSE 0 END" for _, _, condition in checks]
     values = ", ".join([*which, *(own.text("t") for own in keys.values())])
     either = " OR ".join(condition for _, _, condition in checks)
-    row = read(f"SELECT {values} FROM {place[0]} t WHERE ({either}) {place[1]}").fetchone() if checks else None
+    row = read(f"SELECT {values} FROM {read_from[0]} t WHERE ({either}) {read_from[1]}").fetchone() if checks else None
     if row is None:
         return None
     name, special, _ = next(check for check, holds in zip(checks, row, strict=False) if int(holds or 0))

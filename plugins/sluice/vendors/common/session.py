@@ -31,7 +31,7 @@ class OwnTransactions(ABC):
 
     def __init__(self, info: ConnectionInfo, options: SessionOptions):
         self.info = info
-        self.place = info.place
+        self.server = info.server
         self.mask = info.mask
         self.options = options
         self._depth = 0

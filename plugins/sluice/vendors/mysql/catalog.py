@@ -40,7 +40,7 @@ OF_SERVER = frozenset({"information_schema", "mysql", "performance_schema", "sys
 """Databases in which the server keeps its own."""
 
 
-def place(table: TableName) -> str:
+def qualified(table: TableName) -> str:
     """The table's quoted name in a statement."""
     return quoted(table.name) if table.schema == HERE else quoted(table.schema, table.name)
 
@@ -100,17 +100,17 @@ def among(
 
     Byte by byte: to those columns `Items` and `ITEMS` are one name, and of a list with both the server looks for one.
     """
-    places = [(database_of(session, table.schema), table.name) for table in tables]
+    names = [(database_of(session, table.schema), table.name) for table in tables]
     values: dict[str, object] = {}
-    for number, (database, name) in enumerate(places):
+    for number, (database, name) in enumerate(names):
         values |= {f"d{number}": database, f"n{number}": name}
-    pairs = ", ".join(f"(%(d{number})s, %(n{number})s)" for number in range(len(places)))
+    pairs = ", ".join(f"(%(d{number})s, %(n{number})s)" for number in range(len(names)))
     schema, name = columns
     condition = f"(CAST({schema} AS BINARY), CAST({name} AS BINARY)) IN ({pairs})"
-    if len(places) > 1:
+    if len(names) > 1:
         return condition, values
     # By these the server finds one table without opening all.
-    values |= {"d": in_dictionary(places[0][0]), "n": in_dictionary(places[0][1])}
+    values |= {"d": in_dictionary(names[0][0]), "n": in_dictionary(names[0][1])}
     return f"({condition} AND {schema} = %(d)s AND {name} = %(n)s)", values
 
 
@@ -210,9 +210,9 @@ class MySQLTable(SlaveTable[MySQLColumn]):
     """One table of the slave."""
 
     @property
-    def place(self) -> str:
+    def qualified(self) -> str:
         """Its quoted name."""
-        return place(self.table)
+        return qualified(self.table)
 
 
 class MySQLSlaveTables(SlaveTables[MySQLTable]):
@@ -276,16 +276,16 @@ class MySQLDefinitions(Definitions):
     def quoted(self, *names: str) -> str:
         return quoted(*names)
 
-    def place(self, table: TableName) -> str:
-        return place(table)
+    def qualified(self, table: TableName) -> str:
+        return qualified(table)
 
     def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
         kind = "UNIQUE INDEX" if index.unique else "INDEX"
         parts = _parts([ColumnTexts(name, shape.column(name).type) for name in columns], unique=index.unique)
-        return f"ALTER TABLE {place(index.table)} ADD {kind} {quoted(index.name)} ({', '.join(parts)})"
+        return f"ALTER TABLE {qualified(index.table)} ADD {kind} {quoted(index.name)} ({', '.join(parts)})"
 
     def drop_index_statement(self, table: TableName, name: str) -> str:
-        return f"ALTER TABLE {place(table)} DROP INDEX {quoted(name)}"
+        return f"ALTER TABLE {qualified(table)} DROP INDEX {quoted(name)}"
 
     def free_name(self, connection: Session, wanted: Constraint) -> str:
         """Its name is one of the whole database here, with whatever case."""
@@ -316,10 +316,10 @@ class MySQLDefinitions(Definitions):
             super().drop(connection, defined)
 
     def drop_foreign_key_statement(self, table: TableName, name: str) -> str:
-        return f"ALTER TABLE {place(table)} DROP FOREIGN KEY {quoted(name)}"
+        return f"ALTER TABLE {qualified(table)} DROP FOREIGN KEY {quoted(name)}"
 
     def rename_index_statement(self, table: TableName, name: str, new: str) -> str:
-        return f"ALTER TABLE {place(table)} RENAME INDEX {quoted(name)} TO {quoted(new)}"
+        return f"ALTER TABLE {qualified(table)} RENAME INDEX {quoted(name)} TO {quoted(new)}"
 
     def reason(self, error: StatementFailed) -> str:
         if number_of(error) in _FOREIGN_KEY_REFUSED:

@@ -87,21 +87,21 @@ class ColumnTexts:
     def text(self, alias: str, *, zoned: bool = False) -> str:
         """The canonical text, as far as the server can compute it: `shown` does the rest. `zoned`: for a time with a
         zone."""
-        place = f"{alias}.{self.quoted}"
+        value = f"{alias}.{self.quoted}"
         if self.boolean:
-            return f"CASE {place} WHEN 0 THEN 'false' WHEN 1 THEN 'true' ELSE CAST({place} AS CHAR) END"
+            return f"CASE {value} WHEN 0 THEN 'false' WHEN 1 THEN 'true' ELSE CAST({value} AS CHAR) END"
         if self.base in _TIMES:
-            text = f"CAST({place} AS CHAR)"
+            text = f"CAST({value} AS CHAR)"
             if self.length:
                 text = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
             return f"CONCAT({text}, '+00')" if zoned else text
         if self.base in _BYTES:
-            return f"CONCAT('\\\\x', LOWER(HEX({place})))"
+            return f"CONCAT('\\\\x', LOWER(HEX({value})))"
         if self.base == "bit":
-            return f"LPAD(CONV({place} + 0, 10, 2), {self.length or 1}, '0')"
+            return f"LPAD(CONV({value} + 0, 10, 2), {self.length or 1}, '0')"
         if self.base in TEXTS:
-            return place
-        return f"CAST({place} AS CHAR)"
+            return value
+        return f"CAST({value} AS CHAR)"
 
     def shown(self, text: str | None) -> str | None:
         """The canonical text of what `text()` gave."""
@@ -109,13 +109,13 @@ class ColumnTexts:
 
     def canonical(self, alias: str, kind: Kind) -> str:
         """The text that a value of this kind has on every vendor: docs/types.md."""
-        place = f"{alias}.{self.quoted}"
+        value = f"{alias}.{self.quoted}"
         if kind is Kind.FLOAT:
-            return float_digits(f"CAST({place} AS CHAR)")
+            return float_digits(f"CAST({value} AS CHAR)")
         if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
-            return f"CAST(CAST({place} AS DATETIME(6)) AS CHAR)"
+            return f"CAST(CAST({value} AS DATETIME(6)) AS CHAR)"
         if kind is Kind.TIME:
-            return f"CAST(CAST({place} AS TIME(6)) AS CHAR)"
+            return f"CAST(CAST({value} AS TIME(6)) AS CHAR)"
         return self.text(alias)
 
 
@@ -231,9 +231,9 @@ def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnTy
     texts = [column for column in keys if made[column.name].type.startswith(("varchar", "long"))]
     texts.sort(key=lambda column: _length(column.logical))
     left = KEY_CHARACTERS - FIXED_KEY_CHARACTERS * (len(keys) - len(texts))
-    for place, column in enumerate(texts):
+    for index, column in enumerate(texts):
         # Short ones leave more to the others.
-        most = min(_length(column.logical), max(left, 0) // (len(texts) - place))
+        most = min(_length(column.logical), max(left, 0) // (len(texts) - index))
         made[column.name] = _of_key(column.logical, made[column.name], most)
         left -= most
     fitting = fitting_row(

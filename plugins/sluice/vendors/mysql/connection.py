@@ -66,7 +66,7 @@ class _Driver(Connection):
     """The driver's connection."""
 
     sending: Iterable[bytes | memoryview] | None = None
-    place = ""
+    server = ""
     proved = False
     """Whether the server has shown by a certificate who it is."""
     _logging_in = False
@@ -86,8 +86,8 @@ class _Driver(Connection):
             asks_for_key = payload in (b"\x01", b"\x02") or bool(self.server_public_key)
             if payload.rstrip(b"\0") == password or asks_for_key:
                 raise ServerUnproved(
-                    f"{self.place}: the server asks for the password itself, and has not proved who it is: nothing was "
-                    "sent. Let it use TLS with a certificate, and write sslmode verify-full or verify-ca and "
+                    f"{self.server}: the server asks for the password itself, and has not proved who it is: nothing "
+                    "was sent. Let it use TLS with a certificate, and write sslmode verify-full or verify-ca and "
                     "sslrootcert in the extras of the connection; or let the account use ed25519 or "
                     "mysql_native_password."
                 )
@@ -171,7 +171,7 @@ class MySQLSession(OwnTransactions):
     def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> Result:
         """`execute` of a statement that the vendor's modules have put together."""
         if self._lost:
-            raise Contended(f"{self.place}: the server has undone this transaction")
+            raise Contended(f"{self.server}: the server has undone this transaction")
         with self._classified(), self.driver.cursor() as cursor:
             text = cursor.mogrify(query, _arguments(params))
             self._require_room(text)
@@ -183,7 +183,7 @@ class MySQLSession(OwnTransactions):
         crash."""
         if len(text) > SHORT and (size := len(text.encode())) > self._most:
             raise StatementFailed(
-                f"{self.place}: a value needs a statement of {size:,} bytes, and the server takes {self._most:,}. As "
+                f"{self.server}: a value needs a statement of {size:,} bytes, and the server takes {self._most:,}. As "
                 f"an administrator: SET GLOBAL max_allowed_packet = {LARGEST}, and in the server's configuration."
             )
 
@@ -206,7 +206,7 @@ class MySQLSession(OwnTransactions):
             if not warned or all(code != LEFT_OUT for _, code, _ in self.run("SHOW WARNINGS")):
                 return result
             if time.monotonic() > until:
-                raise Contended(f"{self.place}: definitions of tables are being changed just now")
+                raise Contended(f"{self.server}: definitions of tables are being changed just now")
             time.sleep(SCHEMA_PAUSE)
 
     def load(self, statement: str, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
@@ -281,7 +281,7 @@ class MySQLSession(OwnTransactions):
                     self.driver.query("ROLLBACK")
             self._broken = self._broken or not self.driver.open or number in (2006, 2013)
             more = lock_holders(self.driver) if number == WAITED else ""
-            raise converted(error, self.place, more) from None
+            raise converted(error, self.server, more) from None
 
     def ping(self) -> None:
         self.run("SELECT 1")
@@ -343,10 +343,10 @@ def connect(
             max_allowed_packet=LARGEST,
             **_tls(info),
         )
-        driver.place, driver.proved = info.place, info.tls_mode.startswith("verify-")
+        driver.server, driver.proved = info.server, info.tls_mode.startswith("verify-")
         driver.connect()
     except (pymysql.Error, OSError, RuntimeError) as error:
-        raise converted(error, info.place) from None
+        raise converted(error, info.server) from None
     session = MySQLSession(driver, info, options)
     try:
         session.run(f"SET {', '.join(_settings(session, options))}")

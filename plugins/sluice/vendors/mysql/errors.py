@@ -82,27 +82,27 @@ def of_value(error: DatabaseError) -> bool:
     return number_of(error) in _OF_VALUES or (error.sqlstate or "").startswith("22")
 
 
-def converted(error: BaseException, place: str, more: str = "") -> DatabaseError:
-    """Sluice's error for one of the driver. `place` names the server, `more` ends the message."""
+def converted(error: BaseException, server: str, more: str = "") -> DatabaseError:
+    """Sluice's error for one of the driver. `server` names the server, `more` ends the message."""
     number, text = number_of(error), text_of(error)
     kind = kind_of(error)
     if kind is not LoginRefused and number and not 2000 <= number < 3000 and not isinstance(error, DatabaseError):
         # The server's, also of a trigger's SIGNAL, which can have any number.
         text = f"{quoted_text(text)} (error {number})"
     if kind in (DatabaseRefused, LoginRefused):
-        message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}{_hidden(number, text)}"
+        message = f"{server}: {text.rstrip('.')}. {_CHECK_CONNECTION}{_hidden(number, text)}"
     elif kind is ServerUnproved:
         message = (
-            f"{place}: {text.rstrip('.')}. Give the server a certificate for this host name, of an authority that this "
-            "machine trusts, or name the file of that authority as sslrootcert in the extras of the connection."
+            f"{server}: {text.rstrip('.')}. Give the server a certificate for this host name, of an authority that "
+            "this machine trusts, or name the file of that authority as sslrootcert in the extras of the connection."
         )
     elif kind is DatabaseUnreachable and number >= 2000:
-        message = f"{place}: {text.rstrip('.')}. The server is down, restarting or not reachable from here."
+        message = f"{server}: {text.rstrip('.')}. The server is down, restarting or not reachable from here."
     else:
         code = f" (error {number})" if number and not text.startswith("“") else ""
-        message = f"{place}: {text}{code}"
+        message = f"{server}: {text}{code}"
     made = kind(message + more)
-    made.place, made.reason = place, text
+    made.server, made.reason = server, text
     made.server_code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
     return made
 

@@ -53,10 +53,10 @@ def revokes(session: MySQLSession, grantee: str, everywhere: Collection[str]) ->
     """The statements that take back what the account was granted on databases, and of the whole server `everywhere`."""
     statements = []
     for pattern, privileges in _granted(session, grantee):
-        place = "*" if pattern == "*" else in_backticks(pattern)
+        on = "*" if pattern == "*" else in_backticks(pattern)
         taken = [one for one in privileges.split(", ") if pattern != "*" or one in everywhere]
         if taken:
-            statements.append(f"REVOKE {', '.join(taken)} ON {place}.* FROM {grantee}")
+            statements.append(f"REVOKE {', '.join(taken)} ON {on}.* FROM {grantee}")
     return statements
 
 

@@ -46,9 +46,9 @@ class _Words:
 
     def value(self, name: str, text: str | None) -> str:
         """A value of a column. Raises `ColumnMissing`."""
-        place = f"v{len(self.values)}"
-        self.values[place] = text
-        return self.target.column(name).value(f"%({place})s")
+        key = f"v{len(self.values)}"
+        self.values[key] = text
+        return self.target.column(name).value(f"%({key})s")
 
     def equal(self, row: Mapping[str, str | None]) -> str:
         """The columns have these values, NULL being one."""
@@ -92,25 +92,25 @@ class MySQLReplayer(Replayer[MySQLTable]):
 
     def insert(self, target: MySQLTable, row: Row, *, counted: bool = False) -> Statement:
         words = _Words(target)
-        return Statement(f"INSERT INTO {_place(target)} {words.row(row)}", words.values, counted)
+        return Statement(f"INSERT INTO {_qualified(target)} {words.row(row)}", words.values, counted)
 
     def update(self, target: MySQLTable, new: Row, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = _Words(target)
         limit = " LIMIT 1" if one else ""
-        text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(row)}{limit}"
+        text = f"UPDATE {_qualified(target)} SET {words.sets(new)} WHERE {words.equal(row)}{limit}"
         return Statement(text, words.values, counted)
 
     def rename(self, target: MySQLTable, old: Row, new: Row) -> Statement:
         words = _Words(target)
-        taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_place(target)}) AS other WHERE {words.equal(new)})"
-        text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}"
+        taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_qualified(target)}) AS other WHERE {words.equal(new)})"
+        text = f"UPDATE {_qualified(target)} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}"
         return Statement(text, words.values)
 
     def put(self, change: RowChange, target: MySQLTable) -> list[Statement]:
         if change.partial or target.has_own(tuple(change.new)):
             return self.updating(change, target)
         words = _Words(target)
-        put = Statement(f"REPLACE INTO {_place(target)} {words.row(change.new)}", words.values)
+        put = Statement(f"REPLACE INTO {_qualified(target)} {words.row(change.new)}", words.values)
         if change.action is Action.UPDATE:
             return [self.delete(target, change.key_of(change.old)), put]
         return [put]
@@ -130,14 +130,14 @@ class MySQLReplayer(Replayer[MySQLTable]):
     def delete(self, target: MySQLTable, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = _Words(target)
         limit = " LIMIT 1" if one else ""
-        return Statement(f"DELETE FROM {_place(target)} WHERE {words.equal(row)}{limit}", words.values, counted)
+        return Statement(f"DELETE FROM {_qualified(target)} WHERE {words.equal(row)}{limit}", words.values, counted)
 
     def rows(
         self, target: MySQLTable, names: Sequence[str], equal: Row, unlike: Iterable[Row] = (), most: int | None = None
     ) -> list[Texts]:
         words = _Words(target)
         where = " AND ".join([words.equal(equal), *(f"NOT ({words.equal(row)})" for row in unlike)])
-        text = f"SELECT {_texts(target, names) or '1'} FROM {_place(target)} t WHERE {where}"
+        text = f"SELECT {_texts(target, names) or '1'} FROM {_qualified(target)} t WHERE {where}"
         result = self.session.run(text if most is None else f"{text} LIMIT {most}", words.values).fetchall()
         shown = [target.column(name).shown for name in names]
         return [tuple(show(text) for show, text in zip(shown, row, strict=False)) for row in result]
@@ -148,7 +148,7 @@ class MySQLReplayer(Replayer[MySQLTable]):
         words = _Words(target)
         same = {name: words.equal({name: text}) for name, text in former.items()}
         selected = ", ".join(f"{_texts(target, [name])}, NOT ({condition})" for name, condition in same.items())
-        text = f"SELECT {selected} FROM {_place(target)} t WHERE {words.equal(key)}"
+        text = f"SELECT {selected} FROM {_qualified(target)} t WHERE {words.equal(key)}"
         row = self.session.run(text, words.values).fetchone()
         values: dict[str, tuple[str | None, str | None]] = {}
         for number, name in enumerate(former):
@@ -158,9 +158,9 @@ class MySQLReplayer(Replayer[MySQLTable]):
         return values
 
 
-def _place(target: MySQLTable) -> str:
+def _qualified(target: MySQLTable) -> str:
     """The table's quoted name in a statement with parameters."""
-    return target.place.replace("%", "%%")
+    return target.qualified.replace("%", "%%")
 
 
 def _texts(target: MySQLTable, names: Sequence[str]) -> str:
@@ -178,7 +178,7 @@ _TOO_WIDE = frozenset({1005, 1117, 1118})
 class Rows:
     """One set of rows in a stage table: `columns` its own, `c1`, `k2`, `b3`, see `NetChanges`."""
 
-    place: str
+    table: str
     """The quoted name of the table."""
     columns: tuple[str, ...]
     rows: int
@@ -228,9 +228,9 @@ def _put(
     session, sets = native(connection), {}
     for kind, rows in changes.by_kind.items():
         if rows.num_rows:
-            place = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
-            session.run(f"DROP TABLE IF EXISTS {place}")
-            sets[kind] = _filled(session, "TABLE", place, changes, kind, target)
+            table = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
+            session.run(f"DROP TABLE IF EXISTS {table}")
+            sets[kind] = _filled(session, "TABLE", table, changes, kind, target)
     return MysqlStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
 
 
@@ -250,7 +250,7 @@ def _drop(connection: Session, prefix: Prefix, *, below: int) -> int:
     return len(names)
 
 
-def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
+def _filled(session: MySQLSession, what: str, table: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
     rows: pa.Table = getattr(changes, kind)
     columns = typed(target, changes.columns, changes.key, rows.column_names)
     # Texts compare as the table's own do: two collations cannot be compared at all.
@@ -258,7 +258,7 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
         f", {column.quoted} {column.type}{f' COLLATE {column.collation}' if column.collation else ''} NULL"
         for column in columns
     )
-    create = f"CREATE {what} {place} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body})"
+    create = f"CREATE {what} {table} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body})"
     try:
         session.run(f"{create} ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4")
     except StatementFailed as error:
@@ -266,11 +266,11 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
             raise
         session.run(f"{create} ENGINE = MyISAM CHARACTER SET utf8mb4")
     try:
-        load_rows(session, target.table, place, columns, pieces_of(rows))
+        load_rows(session, target.table, table, columns, pieces_of(rows))
     except ValueUnfit as unfit:
         raise _named(unfit, changes, rows, target) from unfit
     copies = pc.sum(rows.column("copies")).as_py() if "copies" in rows.column_names else rows.num_rows
-    return Rows(place, tuple(rows.column_names), rows.num_rows, int(copies or 0))
+    return Rows(table, tuple(rows.column_names), rows.num_rows, int(copies or 0))
 
 
 def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: MySQLTable) -> ValueUnfit:
@@ -295,17 +295,17 @@ class _Set(RowSet[MySQLTable]):
     @property
     def same_key(self) -> str:
         pairs = zip(self.key, self.key_places, strict=True)
-        return " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in pairs)
+        return " AND ".join(f"t.{quoted(name)} = s.{column}" for name, column in pairs)
 
     @property
     def former(self) -> list[tuple[ColumnTexts, str]]:
         """The compared columns, and the places of their former values."""
-        return [(self.target.column(name), place) for name, place in self.images]
+        return [(self.target.column(name), column) for name, column in self.images]
 
     @property
     def match(self) -> str:
         """The condition that the row has its key, and its old values."""
-        images = "".join(f" AND t.{own.quoted} <=> s.{place}" for own, place in self.former)
+        images = "".join(f" AND t.{own.quoted} <=> s.{column}" for own, column in self.former)
         return self.same_key + images
 
     def values(self) -> list[tuple[str, str]]:
@@ -388,7 +388,7 @@ class MySQLMerger(Merger[_Set]):
 
     def delete(self, each: _Set, *, safe: bool) -> None:
         match = each.same_key if safe else each.match
-        text = f"DELETE t FROM {each.rows.place} s STRAIGHT_JOIN {each.target.place} t ON {match}"
+        text = f"DELETE t FROM {each.rows.table} s STRAIGHT_JOIN {each.target.qualified} t ON {match}"
         self._run(each, text, counted=not safe)
 
     def remove(self, each: _Set) -> None:
@@ -396,50 +396,50 @@ class MySQLMerger(Merger[_Set]):
         places = ", ".join(f"s.c{number}" for number in range(1, len(columns) + 1))
         variables = ", ".join(f"@c{number}" for number in range(1, len(columns) + 1))
         match = " AND ".join(f"{own.quoted} <=> @c{number}" for number, own in enumerate(columns, start=1))
-        staged = self.session.run(f"SELECT row_no, copies FROM {each.rows.place} s").fetchall()
+        staged = self.session.run(f"SELECT row_no, copies FROM {each.rows.table} s").fetchall()
         for number, copies in staged:
             # A statement with a limit joins no tables; the values stay in the server.
             where = f"WHERE s.row_no = {number}"
-            self.session.run(f"SELECT {places} INTO {variables} FROM {each.rows.place} s {where}")
-            self._run(each, f"DELETE FROM {each.target.place} WHERE {match} LIMIT {copies}", expected=copies)
+            self.session.run(f"SELECT {places} INTO {variables} FROM {each.rows.table} s {where}")
+            self._run(each, f"DELETE FROM {each.target.qualified} WHERE {match} LIMIT {copies}", expected=copies)
 
     def update(self, each: _Set) -> None:
-        sets = ", ".join(f"t.{name} = s.{place}" for name, place in each.values())
-        text = f"UPDATE {each.rows.place} s STRAIGHT_JOIN {each.target.place} t ON {each.match} SET {sets}"
+        sets = ", ".join(f"t.{name} = s.{column}" for name, column in each.values())
+        text = f"UPDATE {each.rows.table} s STRAIGHT_JOIN {each.target.qualified} t ON {each.match} SET {sets}"
         self._run(each, text, counted=True)
 
     def insert(self, each: _Set) -> None:
         columns = ", ".join(name for name, _ in each.values())
-        places = ", ".join(f"s.{place}" for _, place in each.values())
-        text = f"INSERT INTO {each.target.place} ({columns}) SELECT {places} FROM {each.rows.place} s"
+        staged = ", ".join(f"s.{column}" for _, column in each.values())
+        text = f"INSERT INTO {each.target.qualified} ({columns}) SELECT {staged} FROM {each.rows.table} s"
         self._run(each, text, counted=True)
 
     def put(self, each: _Set) -> None:
         """Raises `Collision` where another row has a unique value of it."""
         key = {name: f"c{each.columns.index(name) + 1}" for name in each.key}
-        same = " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in key.items())
+        same = " AND ".join(f"t.{quoted(name)} = s.{column}" for name, column in key.items())
         for index in each.target.uniques_beside(each.key):
             equal = " AND ".join(f"t.{quoted(name)} = s.c{each.columns.index(name) + 1}" for name in index.columns)
-            query = (
-                f"SELECT 1 FROM {each.target.place} t JOIN {each.rows.place} s ON {equal} WHERE NOT ({same}) LIMIT 1"
-            )
-            if set(index.columns) <= set(each.columns) and self.session.run(query).fetchone():
+            join = f"{each.target.qualified} t JOIN {each.rows.table} s ON {equal} WHERE NOT ({same})"
+            if set(index.columns) <= set(each.columns) and self.session.run(f"SELECT 1 FROM {join} LIMIT 1").fetchone():
                 raise Collision(each.target.table, f"another row has a unique value ({index.name})", unique=True)
         columns = ", ".join(name for name, _ in each.values())
-        places = ", ".join(f"s.{place}" for _, place in each.values())
+        staged = ", ".join(f"s.{column}" for _, column in each.values())
         if each.target.has_own(each.columns):
             # REPLACE would take the values that live only here.
-            sets = ", ".join(f"t.{name} = s.{place}" for name, place in each.values())
-            self._run(each, f"UPDATE {each.rows.place} s STRAIGHT_JOIN {each.target.place} t ON {same} SET {sets}")
+            sets = ", ".join(f"t.{name} = s.{column}" for name, column in each.values())
+            self._run(each, f"UPDATE {each.rows.table} s STRAIGHT_JOIN {each.target.qualified} t ON {same} SET {sets}")
             first = next(iter(key.values()))
             text = (
-                f"INSERT INTO {each.target.place} ({columns}) SELECT {places} FROM {each.rows.place} s "
-                f"LEFT JOIN {each.target.place} t ON {same} "
+                f"INSERT INTO {each.target.qualified} ({columns}) SELECT {staged} FROM {each.rows.table} s "
+                f"LEFT JOIN {each.target.qualified} t ON {same} "
                 f"WHERE t.{quoted(each.key[0])} IS NULL AND s.{first} IS NOT NULL"
             )
             self._run(each, text)
         else:
-            self._run(each, f"REPLACE INTO {each.target.place} ({columns}) SELECT {places} FROM {each.rows.place} s")
+            self._run(
+                each, f"REPLACE INTO {each.target.qualified} ({columns}) SELECT {staged} FROM {each.rows.table} s"
+            )
 
     def _run(self, each: _Set, text: str, *, counted: bool = False, expected: int | None = None) -> None:
         """`expected`: how many rows it must touch; `counted`: all of the set."""
@@ -469,21 +469,23 @@ class MySQLMerger(Merger[_Set]):
         alone = ""
         for number, other in enumerate(goes):
             pairs = zip(other.key, other.key_places, strict=True)
-            same = " AND ".join(f"t.{quoted(name)} = o{number}.{place}" for name, place in pairs)
-            alone += f" AND NOT EXISTS (SELECT 1 FROM {other.rows.place} o{number} WHERE {same})"
-        row = self._key_of(each, f"JOIN {each.target.place} t ON {each.same_key} WHERE 1 = 1{alone}")
+            same = " AND ".join(f"t.{quoted(name)} = o{number}.{column}" for name, column in pairs)
+            alone += f" AND NOT EXISTS (SELECT 1 FROM {other.rows.table} o{number} WHERE {same})"
+        row = self._key_of(each, f"JOIN {each.target.qualified} t ON {each.same_key} WHERE 1 = 1{alone}")
         return Drift(each.target.table, row, "INSERT", "none", "one") if row is not None else None
 
     def _drift(self, each: _Set, count: int) -> Drift:
         """The row that is not as it should be."""
         table, action = each.target.table, ACTIONS[each.kind]
         if each.key:
-            row = self._key_of(each, f"LEFT JOIN {each.target.place} t ON {each.same_key} WHERE {self._absent(each)}")
+            row = self._key_of(
+                each, f"LEFT JOIN {each.target.qualified} t ON {each.same_key} WHERE {self._absent(each)}"
+            )
             if row is not None:
                 return Drift(table, row, action, "one", rows_found(0))
             if each.former:
-                other = " OR ".join(f"NOT (t.{own.quoted} <=> s.{place})" for own, place in each.former)
-                where = f"JOIN {each.target.place} t ON {each.same_key} WHERE {other}"
+                other = " OR ".join(f"NOT (t.{own.quoted} <=> s.{column})" for own, column in each.former)
+                where = f"JOIN {each.target.qualified} t ON {each.same_key} WHERE {other}"
                 row = self._key_of(each, where)
                 if row is not None:
                     return Drift.of_values(table, row, action, self._differing(each, where), self.targets.mask)
@@ -497,11 +499,11 @@ class MySQLMerger(Merger[_Set]):
     def _key_of(self, each: _Set, rest: str) -> dict[str, str | None] | None:
         """The key of the first staged row that satisfies a condition."""
         own = [
-            ColumnTexts(place, each.target.column(name).type)
-            for name, place in zip(each.key, each.key_places, strict=True)
+            ColumnTexts(column, each.target.column(name).type)
+            for name, column in zip(each.key, each.key_places, strict=True)
         ]
         texts = ", ".join(column.text("s") for column in own)
-        row = self.session.run(f"SELECT {texts} FROM {each.rows.place} s {rest} LIMIT 1").fetchone()
+        row = self.session.run(f"SELECT {texts} FROM {each.rows.table} s {rest} LIMIT 1").fetchone()
         if row is None:
             return None
         shown = {name: column.shown(text) for name, column, text in zip(each.key, own, row, strict=True)}
@@ -509,10 +511,10 @@ class MySQLMerger(Merger[_Set]):
 
     def _differing(self, each: _Set, rest: str) -> Mapping[str, tuple[str | None, str | None]]:
         selected = []
-        for own, place in each.former:
-            staged = ColumnTexts(place, own.type)
-            selected += [own.text("t"), staged.text("s"), f"NOT (t.{own.quoted} <=> s.{place})"]
-        row = self.session.run(f"SELECT {', '.join(selected)} FROM {each.rows.place} s {rest} LIMIT 1").fetchone()
+        for own, column in each.former:
+            staged = ColumnTexts(column, own.type)
+            selected += [own.text("t"), staged.text("s"), f"NOT (t.{own.quoted} <=> s.{column})"]
+        row = self.session.run(f"SELECT {', '.join(selected)} FROM {each.rows.table} s {rest} LIMIT 1").fetchone()
         values: dict[str, tuple[str | None, str | None]] = {}
         for number, (own, _) in enumerate(each.former):
             now, before, differs = (row or ())[3 * number : 3 * number + 3] if row else (None, None, 0)
@@ -565,7 +567,7 @@ class MySQLApplyTarget(ApplyTarget):
     def filled(self, connection: Session, table: TableName) -> bool:
         if catalog.shapes(connection, [table]) == {}:
             return False
-        row = native(connection).run(f"SELECT EXISTS (SELECT 1 FROM {catalog.place(table)})").fetchone()
+        row = native(connection).run(f"SELECT EXISTS (SELECT 1 FROM {catalog.qualified(table)})").fetchone()
         return bool(row and row[0])
 
 

@@ -22,7 +22,7 @@ from sluice.vendors.common.queries import PlainQueries
 from sluice.vendors.common.row_selection import PlainSelection
 from sluice.vendors.common.rows import PlainRows
 from sluice.vendors.mysql import catalog
-from sluice.vendors.mysql.catalog import place
+from sluice.vendors.mysql.catalog import qualified
 from sluice.vendors.mysql.column_types import ColumnTexts
 from sluice.vendors.mysql.connection import native
 
@@ -41,7 +41,7 @@ class MySQLKeyOrder(KeyOrder):
 
     @property
     def source(self) -> str:
-        return place(self.shape.table)
+        return qualified(self.shape.table)
 
     def one_after(self, rows: int) -> str:
         return f"LIMIT 1 OFFSET {rows}"
@@ -58,7 +58,7 @@ class MySQLDigest(PlainDigest):
 
     @property
     def source(self) -> str:
-        return f"{place(self.shape.table)} t"
+        return f"{qualified(self.shape.table)} t"
 
     def own(self, name: str) -> ColumnTexts:
         return ColumnTexts(name, self.shape.column(name).type)
@@ -116,7 +116,7 @@ class MySQLDigest(PlainDigest):
         for block, rows, digested, total in sums:
             if rows != digested:
                 raise StatementFailed(
-                    f"{session.place}: {self.shape.table} has values that are too long for the server's "
+                    f"{session.server}: {self.shape.table} has values that are too long for the server's "
                     "max_allowed_packet: raise it, to twice the longest value"
                 )
             digests.append((int(block), int(rows), str(total)))
@@ -128,11 +128,11 @@ class MySQLDigest(PlainDigest):
         return [(int(digest), *texts) for digest, *texts in result]
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
-        texts = ", ".join(f"{self.text(column.name)} AS c{place}" for place, column in enumerate(self.columns))
-        places = ", ".join(f"c{place}" for place in range(len(self.columns)))
+        texts = ", ".join(f"{self.text(column.name)} AS c{index}" for index, column in enumerate(self.columns))
+        columns = ", ".join(f"c{index}" for index in range(len(self.columns)))
         result = native(connection).run(
-            f"SELECT COUNT(*), {places} FROM (SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}) AS s "
-            f"GROUP BY {places}"
+            f"SELECT COUNT(*), {columns} FROM (SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}) AS s "
+            f"GROUP BY {columns}"
         )
         return [(int(count), *row) for count, *row in result]
 
@@ -143,13 +143,13 @@ class MySQLDigest(PlainDigest):
         texts = ", ".join(map(self.text, wanted)).replace("%", "%%")
         own = [self.own(name) for name in self.key]
         match = " AND ".join(
-            f"t.{column.quoted.replace('%', '%%')} = {column.value(f'%(k{place})s')}"
-            for place, column in enumerate(own)
+            f"t.{column.quoted.replace('%', '%%')} = {column.value(f'%(k{index})s')}"
+            for index, column in enumerate(own)
         )
         statement = f"SELECT {texts} FROM {self.source.replace('%', '%%')} WHERE {match}"
         rows = []
         for key in keys:
-            row = native(connection).run(statement, {f"k{place}": text for place, text in enumerate(key)}).fetchone()
+            row = native(connection).run(statement, {f"k{index}": text for index, text in enumerate(key)}).fetchone()
             rows.append((key, None if row is None else dict(zip(wanted, row, strict=True))))
         return rows
 
@@ -182,7 +182,7 @@ class MySQLDigester(PlainDigester):
 
     def hold(self, connection: Session, table: TableShape) -> None:
         """Holds the table's definition: a transaction keeps the definition of a table that it has read."""
-        native(connection).run(f"SELECT 1 FROM {place(table.table)} LIMIT 0")
+        native(connection).run(f"SELECT 1 FROM {qualified(table.table)} LIMIT 0")
 
     def ranged(self, type_name: str) -> bool:
         return ColumnTexts("", type_name).base in WHOLE
@@ -225,8 +225,8 @@ class MySQLRows(PlainRows):
     def key_order(self, connection: Session, shape: TableShape) -> MySQLKeyOrder:
         return MySQLKeyOrder(shape)
 
-    def place_of(self, connection: Session) -> str:
-        return native(connection).place
+    def server_of(self, connection: Session) -> str:
+        return native(connection).server
 
     def begin_reading(self, connection: Session) -> None:
         session = native(connection)
@@ -249,7 +249,7 @@ class MySQLRows(PlainRows):
         match = " AND ".join(
             f"t.{column.quoted} <=> {column.value(f'%(v{number})s')}" for number, column in enumerate(own)
         )
-        query = f"SELECT COUNT(*) FROM {place(of.table)} t WHERE {match}"
+        query = f"SELECT COUNT(*) FROM {qualified(of.table)} t WHERE {match}"
         counts = []
         for row in rows:
             values = {f"v{number}": text for number, text in enumerate(row)}

@@ -53,7 +53,7 @@ class MySQLSessions(Sessions):
     connect = staticmethod(connect)
 
     def named_lock(self, connection: Session, name: str) -> AbstractContextManager[None]:
-        return NAMED_LOCKS.held(connection, name, native(connection).place)
+        return NAMED_LOCKS.held(connection, name, native(connection).server)
 
     def end_with_client(self, connection: Session) -> None:
         """Does nothing: the server notices a dead client only when it answers, and has no setting to look earlier."""
@@ -79,18 +79,18 @@ class MySQLSessions(Sessions):
     def be_durable(self, connection: Session) -> None:
         """Does nothing: the server decides for all sessions, and `CheckpointStore.secure` checks its setting."""
 
-    def begin_reading(self, connection: Session, place: str, idle_seconds: float) -> None:
+    def begin_reading(self, connection: Session, server: str, idle_seconds: float) -> None:
         """Sets how long the server keeps an idle session that holds a snapshot."""
-        del place
+        del server
         self.end_when_idle(connection, idle_seconds)
 
     def end_when_idle(self, connection: Session, seconds: float) -> None:
         """The server ends the session when it does nothing for so long."""
         native(connection).run(f"SET wait_timeout = {max(1, round(seconds))}")
 
-    def waiters(self, connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+    def waiters(self, connection: Session, holders: Sequence[Session], server: str, seconds: float) -> int:
         """How many sessions of this account wait for a table's definition: a snapshot's reader holds nothing else."""
-        del holders, place, seconds
+        del holders, server, seconds
         row = (
             native(connection)
             .run(
@@ -111,10 +111,10 @@ class MySQLSessions(Sessions):
         native(connection).shut()
 
 
-def not_durable(place: str, value: str) -> Terminal:
+def not_durable(server: str, value: str) -> Terminal:
     """The slave forgets commits when its machine crashes."""
     return Terminal(
-        f"{place}: innodb_flush_log_at_trx_commit is {value}, so a crash of the machine undoes commits of the last "
+        f"{server}: innodb_flush_log_at_trx_commit is {value}, so a crash of the machine undoes commits of the last "
         "second, while the master has deleted their changes. As an administrator: SET GLOBAL "
         "innodb_flush_log_at_trx_commit = 1, and in the server's configuration.",
         code="not-durable",
@@ -143,20 +143,20 @@ class MySQLTables(PlainOwnTables):
         ).fetchall()
         for _, _, what in rows:
             if what != "BASE TABLE":
-                raise not_a_table(self.session.place, name, what, "database")
+                raise not_a_table(self.session.server, name, what, "database")
         return bool(rows)
 
     def execute(self, statement: str) -> None:
         self.session.run(statement)
 
     def held(self, name: str) -> AbstractContextManager[None]:
-        return NAMED_LOCKS.held(self.session, name, self.session.place)
+        return NAMED_LOCKS.held(self.session, name, self.session.server)
 
     def await_durable(self) -> None:
         """Raises `not-durable`."""
         row = self.session.run("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").fetchone()
         if row is not None and row[0] != 1:
-            raise not_durable(self.session.place, str(row[0]))
+            raise not_durable(self.session.server, str(row[0]))
 
     def texts(self, values: Sequence[str]) -> object:
         return json.dumps(list(values), ensure_ascii=False)

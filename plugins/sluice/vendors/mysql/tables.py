@@ -135,9 +135,9 @@ def _worded(
     named = four[np.all(text[four[:, None] + np.arange(len(_WORD))] == _WORD, axis=1)] if len(four) else four
     if not len(empty) and not len(named):
         return text.tobytes()
-    places = np.concatenate((np.repeat(empty, len(_WORD)), named, named + len(_WORD)))
+    indices = np.concatenate((np.repeat(empty, len(_WORD)), named, named + len(_WORD)))
     letters = np.concatenate((np.tile(_WORD, len(empty)), np.full(2 * len(named), _QUOTE, np.uint8)))
-    return bytes(np.insert(text, places, letters).tobytes())
+    return bytes(np.insert(text, indices, letters).tobytes())
 
 
 _HIDDEN_KEY = '"sluice row" bigint AUTO_INCREMENT INVISIBLE PRIMARY KEY'
@@ -180,12 +180,12 @@ def _tried(
     session: MySQLSession, columns: Sequence[Column], key: Sequence[str], *, keyed: bool = False
 ) -> StatementFailed | None:
     """The error of a table with these columns. `keyed`: with a key of another column."""
-    place = quoted(_TRIED)
+    trial = quoted(_TRIED)
     try:
-        session.run(f"DROP TEMPORARY TABLE IF EXISTS {place}")
+        session.run(f"DROP TEMPORARY TABLE IF EXISTS {trial}")
         body = _body(session, columns, key) + (f",\n    {_HIDDEN_KEY}" if keyed else "")
-        session.run(f"CREATE TEMPORARY TABLE {place} (\n    {body}\n) {made_as(session)}")
-        session.run(f"DROP TEMPORARY TABLE {place}")
+        session.run(f"CREATE TEMPORARY TABLE {trial} (\n    {body}\n) {made_as(session)}")
+        session.run(f"DROP TEMPORARY TABLE {trial}")
     except StatementFailed as error:
         return error
     except DatabaseRefused:
@@ -272,25 +272,27 @@ class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
         expressions is run: replicated values need no defaults."""
         session, table = native(connection), definition.table
         if fault := catalog.fault(session, table):
-            refused = StatementFailed(f"{session.place}: {table} is {fault.rstrip(',')} on the slave")
+            refused = StatementFailed(f"{session.server}: {table} is {fault.rstrip(',')} on the slave")
             refused.reason = f"it is {fault.rstrip(',')}"
             raise refused
         if table.schema != catalog.HERE:
             session.run(f"CREATE DATABASE IF NOT EXISTS {quoted(table.schema)}")
         body = _body(session, definition.shape.columns, [column.name for column in definition.shape.key])
-        session.run(f"CREATE TABLE IF NOT EXISTS {catalog.place(table)} (\n    {body}\n) {made_as(session)}")
+        session.run(f"CREATE TABLE IF NOT EXISTS {catalog.qualified(table)} (\n    {body}\n) {made_as(session)}")
 
     def create_scratch(self, connection: Session, like: TableShape) -> TableName:
         """Makes a temporary table with these columns; one a session."""
         session, scratch = native(connection), TableName(catalog.HERE, "sluice_scratch")
         columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in like.columns)
         # The database's own character set may not hold every text.
-        session.run(f"CREATE TEMPORARY TABLE {catalog.place(scratch)} ({columns}, {_HIDDEN_KEY}) {made_as(session)}")
+        session.run(
+            f"CREATE TEMPORARY TABLE {catalog.qualified(scratch)} ({columns}, {_HIDDEN_KEY}) {made_as(session)}"
+        )
         return scratch
 
     def drop_table(self, connection: Session, table: TableName) -> None:
         """Drops a table that this update created."""
-        native(connection).run(f"DROP TABLE IF EXISTS {catalog.place(table)}")
+        native(connection).run(f"DROP TABLE IF EXISTS {catalog.qualified(table)}")
 
     def strip(
         self, connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]
@@ -308,7 +310,7 @@ class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
             if index.primary or not index.whole or needed & set(index.columns[:1]):
                 continue
             if any(same_index(index, other) for other in master if other.table == index.table):
-                session.run(f"ALTER TABLE {catalog.place(index.table)} DROP INDEX {quoted(index.name)}")
+                session.run(f"ALTER TABLE {catalog.qualified(index.table)} DROP INDEX {quoted(index.name)}")
                 dropped.append(f"index {index.name} of {index.table}")
         return dropped
 
@@ -317,7 +319,7 @@ class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
         session = native(connection)
         session.run("SET foreign_key_checks = 0")
         for shape in shapes:
-            session.run(f"TRUNCATE TABLE {catalog.place(shape.table)}")
+            session.run(f"TRUNCATE TABLE {catalog.qualified(shape.table)}")
 
     def write(
         self,
@@ -332,7 +334,7 @@ class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
         assert row_format is RowFormat.CSV, row_format
         session = native(connection)
         session.run("SET foreign_key_checks = 0")
-        place = catalog.place(table)
+        place = catalog.qualified(table)
         # This statement sees temporary tables as well.
         types = {name: kind for name, kind, *_ in session.run(f"SHOW COLUMNS FROM {place}")}
         # A column that is gone meanwhile is an error of the server, not of this look.
@@ -363,7 +365,7 @@ class MySQLLoadTarget(MySQLDefinitions, PlainLoadTarget):
 
     def analyze(self, connection: Session, table: TableName) -> None:
         """Gathers statistics for the slave's planner, which has never seen these rows."""
-        native(connection).run(f"ANALYZE TABLE {catalog.place(table)}")
+        native(connection).run(f"ANALYZE TABLE {catalog.qualified(table)}")
 
 
 LOAD_TARGET = MySQLLoadTarget()
@@ -394,12 +396,12 @@ class MySQLAlterer(Alterer[MySQLTable]):
         for own in catalog.foreign_keys(self.session, [table]):
             if own.key.child != table:
                 self.do(table, DEFINITIONS.drop_foreign_key_statement(own.key.child, own.name))
-        self.do(table, f"DROP TABLE IF EXISTS {catalog.place(table)}")
+        self.do(table, f"DROP TABLE IF EXISTS {catalog.qualified(table)}")
 
     def rename_table(self, old: TableName, new: TableName) -> None:
         if new.schema != catalog.HERE:
             self.do(new, f"CREATE DATABASE IF NOT EXISTS {quoted(new.schema)}")
-        self.do(new, f"RENAME TABLE {catalog.place(old)} TO {catalog.place(new)}")
+        self.do(new, f"RENAME TABLE {catalog.qualified(old)} TO {catalog.qualified(new)}")
 
     def alter_table(self, change: TableChange, placed: Callable[[], None]) -> None:
         """Takes indexes and foreign keys of dropped columns along, as the master does, the foreign keys of columns that
@@ -459,7 +461,7 @@ class MySQLAlterer(Alterer[MySQLTable]):
         if change.note is not None:
             comment = _NOTE.sub("", self._comment(table))
             clauses.append(f"COMMENT = {literal(f'{comment} [sluice {change.note}]')}")
-        altered = f"ALTER TABLE {catalog.place(table)} "
+        altered = f"ALTER TABLE {catalog.qualified(table)} "
         self.do(table, altered + ", ".join(clauses))
         if defaults:
             self.do(table, altered + ", ".join(defaults))
@@ -489,7 +491,7 @@ class MySQLAlterer(Alterer[MySQLTable]):
         key = [target.column(column.name) for column in target.shape.key]
         if not key:
             return 0
-        match = " AND ".join(f"{own.quoted} = {own.value(f'%(k{place})s')}" for place, own in enumerate(key))
-        text = f"DELETE FROM {target.place} WHERE {match}"
-        results = (self.session.run(text, {f"k{place}": value for place, value in enumerate(each)}) for each in keys)
+        match = " AND ".join(f"{own.quoted} = {own.value(f'%(k{index})s')}" for index, own in enumerate(key))
+        text = f"DELETE FROM {target.qualified} WHERE {match}"
+        results = (self.session.run(text, {f"k{index}": value for index, value in enumerate(each)}) for each in keys)
         return sum(result.rowcount for result in results)

@@ -41,8 +41,8 @@ class Wanted:
             binds |= {f"o{number}": owner, f"n{number}": name}
         return binds
 
-    def __getitem__(self, place: tuple[str, str]) -> TableName:
-        return self.tables.get(place) or TableName(*place)
+    def __getitem__(self, names: tuple[str, str]) -> TableName:
+        return self.tables.get(names) or TableName(*names)
 
 
 def _rows(

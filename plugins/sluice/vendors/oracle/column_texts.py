@@ -149,23 +149,23 @@ class ColumnTexts:
             return text + " " * (length - len(text.encode("utf-16-le")) // 2)
         return text + " " * (length - (len(text.encode()) if self.type.endswith(" BYTE)") else len(text)))
 
-    def value(self, place: str) -> str:
-        """The column's value from the parameter, or literal, `place` of what `bind` gave."""
+    def value(self, bind: str) -> str:
+        """The column's value from the parameter, or literal, `bind` of what `bind` gave."""
         if self.base == "DATE":
-            return f"TO_DATE({place}, 'S{_SECONDS}')"
+            return f"TO_DATE({bind}, 'S{_SECONDS}')"
         if self.zoned:
-            return f"TO_TIMESTAMP_TZ({place}, 'S{_SECONDS}.FF{self._fraction} TZH:TZM')"
+            return f"TO_TIMESTAMP_TZ({bind}, 'S{_SECONDS}.FF{self._fraction} TZH:TZM')"
         if self.kind is Kind.TIMESTAMP:
-            return f"TO_TIMESTAMP({place}, 'S{_SECONDS}.FF{self._fraction}')"
+            return f"TO_TIMESTAMP({bind}, 'S{_SECONDS}.FF{self._fraction}')"
         if self.kind is Kind.NUMBER:
-            return f"CAST({place} AS NUMBER)"
+            return f"CAST({bind} AS NUMBER)"
         if self.kind is Kind.FLOAT:
-            return f"TO_BINARY_DOUBLE({place})"
+            return f"TO_BINARY_DOUBLE({bind})"
         if self.kind is Kind.INTERVAL:
-            return f"{'TO_YMINTERVAL' if self.base == MONTHS else 'TO_DSINTERVAL'}({place})"
+            return f"{'TO_YMINTERVAL' if self.base == MONTHS else 'TO_DSINTERVAL'}({bind})"
         if self.base == XML:
-            return f"CASE WHEN {place} IS NOT NULL THEN XMLTYPE({place}) END"
-        return place
+            return f"CASE WHEN {bind} IS NOT NULL THEN XMLTYPE({bind}) END"
+        return bind
 
     def literal(self, text: str | None) -> str:
         """The column's value as an expression without parameters."""
@@ -176,15 +176,15 @@ class ColumnTexts:
             return f"EMPTY_{'BLOB' if self.binary else 'CLOB'}()"
         return f"HEXTORAW('{bound.hex()}')" if isinstance(bound, bytes) else self.value(literal(bound))
 
-    def same(self, alias: str, place: str) -> str:
+    def same(self, alias: str, bind: str) -> str:
         """The condition that the column has the value of a parameter, NULL being one."""
         own = f"{alias}.{self.quoted}"
         if self.lob:
             # Of the same character set: DBMS_LOB converts none.
-            equal = f"DBMS_LOB.COMPARE({own}, TO_{self.base}({place})) = 0"
+            equal = f"DBMS_LOB.COMPARE({own}, TO_{self.base}({bind})) = 0"
         else:
-            equal = f"{own} = {self.value(place)}"
-        return f"({equal} OR ({own} IS NULL AND {place} IS NULL))"
+            equal = f"{own} = {self.value(bind)}"
+        return f"({equal} OR ({own} IS NULL AND {bind} IS NULL))"
 
     def is_special(self, alias: str, special: Special, length: int) -> str | None:
         """The condition that the column has such a value; None where it never has. `length`: the longest that fits."""

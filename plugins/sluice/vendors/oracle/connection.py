@@ -79,12 +79,12 @@ class DriverSession(OracleSession):
         names, counts = binds_of(query), [0] * len(rows)
         given = [{name: row[name] for name in names} for row in rows]
         with self._classified(), self.driver.cursor() as cursor:
-            for places in without_and_with_lobs(given):
-                some = [given[place] for place in places]
+            for indices in without_and_with_lobs(given):
+                some = [given[index] for index in indices]
                 cursor.setinputsizes(**sizes(some))
                 cursor.executemany(query, list(map(bound, some)), arraydmlrowcounts=True)
-                for place, count in zip(places, cursor.getarraydmlrowcounts(), strict=True):
-                    counts[place] = count
+                for index, count in zip(indices, cursor.getarraydmlrowcounts(), strict=True):
+                    counts[index] = count
         return counts
 
     def result_of(self, call: str, values: Mapping[str, Value]) -> int:
@@ -119,7 +119,7 @@ class DriverSession(OracleSession):
         try:
             yield
         except (oracledb.Error, OSError) as error:
-            raise converted(error, self.place) from None
+            raise converted(error, self.server) from None
 
 
 def sizes(rows: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
@@ -145,9 +145,9 @@ def without_and_with_lobs(rows: Sequence[Mapping[str, Value]]) -> list[list[int]
     """The places of rows that are sent together. If one value of a parameter is a LOB, all are, each in several
     messages to the server."""
     groups: dict[bool, list[int]] = {False: [], True: []}
-    for place, row in enumerate(rows):
-        groups[not LOBS.isdisjoint(sizes([row]).values())].append(place)
-    return [places for places in groups.values() if places]
+    for index, row in enumerate(rows):
+        groups[not LOBS.isdisjoint(sizes([row]).values())].append(index)
+    return [indices for indices in groups.values() if indices]
 
 
 def bound(values: Mapping[str, Value]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def connect(
     try:
         driver = opened(info)
     except (oracledb.Error, OSError) as error:
-        raise converted(error, info.place) from None
+        raise converted(error, info.server) from None
     session = DriverSession(driver, info, options)
     try:
         session.run(f"ALTER SESSION SET {SETTINGS}")

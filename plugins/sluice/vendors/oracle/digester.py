@@ -26,7 +26,7 @@ class Digest(common.Digest):
 
     @property
     def source(self) -> str:
-        return f"{names.place(self.shape.table)} t"
+        return f"{names.qualified(self.shape.table)} t"
 
     @property
     def functions(self) -> str:
@@ -112,12 +112,12 @@ class Digest(common.Digest):
     ) -> list[tuple[Texts, dict[str, str | None] | None]]:
         wanted = self.names
         own = [self.own(name) for name in self.key]
-        match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{place}')}" for place, column in enumerate(own))
+        match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{index}')}" for index, column in enumerate(own))
         statement = f"SELECT {', '.join(map(self.text, wanted))} FROM {self.source} WHERE {match}"
         rows: list[tuple[Texts, dict[str, str | None] | None]] = []
         for key in keys:
             values: dict[str, Value] = {
-                f"k{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, key, strict=True))
+                f"k{index}": column.bind(text) for index, (column, text) in enumerate(zip(own, key, strict=True))
             }
             row = native(connection).run(statement, values).fetchone()
             rows.append((key, None if row is None else dict(zip(wanted, map(ColumnTexts.shown, row), strict=True))))
@@ -198,7 +198,7 @@ class Digester(common.Digester):
     def hold(self, connection: Session, table: TableShape) -> None:
         """Does nothing: the table cannot be held. A statement fails if it was altered since the snapshot
         (ORA-01466)."""
-        native(connection).run(f"SELECT 1 FROM {names.place(table.table)} WHERE 1 = 0")
+        native(connection).run(f"SELECT 1 FROM {names.qualified(table.table)} WHERE 1 = 0")
 
     def ranged(self, type_name: str) -> bool:
         return type_name.startswith("NUMBER(") and type_name.endswith(",0)")
@@ -208,13 +208,13 @@ class Digester(common.Digester):
         name = f"t.{quoted(shape.key[0].name)}"
         row = (
             native(connection)
-            .run(f"SELECT TO_CHAR(MIN({name})), TO_CHAR(MAX({name})) FROM {names.place(shape.table)} t")
+            .run(f"SELECT TO_CHAR(MIN({name})), TO_CHAR(MAX({name})) FROM {names.qualified(shape.table)} t")
             .fetchone()
         )
         if row is None or row[0] is None or rows <= ROWS_A_BLOCK:
             return []
         low, high, blocks = int(row[0]), int(row[1]), -(-rows // ROWS_A_BLOCK)
-        return [str(bound) for bound in sorted({low + (high - low) * place // blocks for place in range(1, blocks)})]
+        return [str(bound) for bound in sorted({low + (high - low) * index // blocks for index in range(1, blocks)})]
 
 
 def _hashed(text: str) -> str:
@@ -223,13 +223,13 @@ def _hashed(text: str) -> str:
 
 def _md5_of(own: ColumnTexts) -> str:
     """The MD5 of a value's canonical text; NULL for NULL."""
-    place = f"t.{own.quoted}"
+    key = f"t.{own.quoted}"
     if own.base == "BLOB":
         # Of bytes no expression makes a text of any length.
-        text = "TO_CLOB('\\x') || " + f"sluice_hex({place})"
-        return f"CASE WHEN {place} IS NOT NULL THEN {_md5(text, long=True)} END"
+        text = "TO_CLOB('\\x') || " + f"sluice_hex({key})"
+        return f"CASE WHEN {key} IS NOT NULL THEN {_md5(text, long=True)} END"
     empty = f"WHEN {own.is_empty('t')} THEN '{_hashed('')}' " if own.may_be_empty else ""
-    return f"CASE {empty}WHEN {place} IS NOT NULL THEN {_md5(own.canonical('t'), long=own.long)} END"
+    return f"CASE {empty}WHEN {key} IS NOT NULL THEN {_md5(own.canonical('t'), long=own.long)} END"
 
 
 def _md5(text: str, *, long: bool) -> str:

@@ -109,32 +109,32 @@ def text_of(error: BaseException) -> str:
     return " ".join(" ".join(lines).split()) or type(error).__name__
 
 
-def converted(error: BaseException, place: str) -> DatabaseError:
-    """Sluice's error for one of the driver. `place` names the server."""
+def converted(error: BaseException, server: str) -> DatabaseError:
+    """Sluice's error for one of the driver. `server` names the server."""
     info: object = error.args[0] if isinstance(error, oracledb.Error) and error.args else None
     number = getattr(info, "code", 0)
     code, text = code_of(str(error), number if isinstance(number, int) else 0), text_of(error)
     if _UNTRUSTED in f"{text} {error.__cause__}":
         code = "DPY-6008"
-    return made(code, text, place, lost=bool(getattr(info, "is_session_dead", False)) or isinstance(error, OSError))
+    return made(code, text, server, lost=bool(getattr(info, "is_session_dead", False)) or isinstance(error, OSError))
 
 
-def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseError:
+def made(code: str, text: str, server: str, *, lost: bool = False) -> DatabaseError:
     """The error of a code. `lost`: the connection is."""
     kind = KINDS.get(code, DatabaseUnreachable if lost else StatementFailed)
     if code.startswith("ORA-") and kind not in (LoginRefused, DatabaseUnreachable):
         text = f"{quoted_text(text)} ({code})"
     if kind in (DatabaseRefused, LoginRefused):
-        message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
+        message = f"{server}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
     elif kind is ServerUnproved:
         message = (
-            f"{place}: {text.rstrip('.')}. Give the server a certificate for this host name, of an authority that this "
-            "machine trusts, or name the file of that authority as sslrootcert in the extras of the connection."
+            f"{server}: {text.rstrip('.')}. Give the server a certificate for this host name, of an authority that "
+            "this machine trusts, or name the file of that authority as sslrootcert in the extras of the connection."
         )
     elif kind is DatabaseUnreachable:
-        message = f"{place}: {text.rstrip('.')}. The server is down, restarting, full or not reachable from here."
+        message = f"{server}: {text.rstrip('.')}. The server is down, restarting, full or not reachable from here."
     else:
-        message = f"{place}: {text}"
+        message = f"{server}: {text}"
     error = kind(message)
-    error.place, error.reason, error.server_code = place, text, code
+    error.server, error.reason, error.server_code = server, text, code
     return error

@@ -30,7 +30,7 @@ class OracleKeyOrder(KeyOrder):
 
     @property
     def source(self) -> str:
-        return names.place(self.shape.table)
+        return names.qualified(self.shape.table)
 
     def one_after(self, rows: int) -> str:
         return f"OFFSET {rows} ROWS FETCH NEXT 1 ROWS ONLY"

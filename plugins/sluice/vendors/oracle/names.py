@@ -12,7 +12,7 @@ LONGEST = 128
 """Bytes of a name, from Oracle 12.2 on."""
 
 
-def place(table: TableName) -> str:
+def qualified(table: TableName) -> str:
     """The table's quoted name in a statement."""
     return quoted(table.name) if table.schema == HERE else quoted(table.schema, table.name)
 

@@ -75,8 +75,8 @@ class OracleRows(PlainRows, MasterRows):
         """For a master its SCN; for a slave the digest of CHECKPOINT."""
         return blocks.exported(native(connection)) or super().export_snapshot(connection)
 
-    def place_of(self, connection: Session) -> str:
-        return native(connection).place
+    def server_of(self, connection: Session) -> str:
+        return native(connection).server
 
     def begin_reading(self, connection: Session) -> None:
         native(connection).begin_read_only()
@@ -90,11 +90,11 @@ class OracleRows(PlainRows, MasterRows):
 
     def counts(self, connection: Session, shape: TableShape, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
         own = [ColumnTexts(column.name, shape.column(column.name).type) for column in of.columns]
-        match = " AND ".join(column.same("t", f":v{place}") for place, column in enumerate(own))
-        query = f"SELECT COUNT(*) FROM {names.place(of.table)} t WHERE {match}"
+        match = " AND ".join(column.same("t", f":v{index}") for index, column in enumerate(own))
+        query = f"SELECT COUNT(*) FROM {names.qualified(of.table)} t WHERE {match}"
         counts = []
         for row in rows:
-            values = {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
+            values = {f"v{index}": column.bind(text) for index, (column, text) in enumerate(zip(own, row, strict=True))}
             (count,) = native(connection).run(query, values).fetchone() or (0,)
             counts.append(int(count))
         return counts
@@ -103,7 +103,7 @@ class OracleRows(PlainRows, MasterRows):
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
         read = native(connection).run
-        return special_row(ColumnTexts, read, (names.place(table.table), "AND ROWNUM <= 1"), table, wanted)
+        return special_row(ColumnTexts, read, (names.qualified(table.table), "AND ROWNUM <= 1"), table, wanted)
 
 
 def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape) -> str:

@@ -63,7 +63,7 @@ class OracleSessions(Sessions):
         return connection.connect(info, application=application, autocommit=autocommit, options=options)
 
     def named_lock(self, connection: Session, name: str) -> AbstractContextManager[None]:
-        return NAMED_LOCKS.held(connection, name, native(connection).place)
+        return NAMED_LOCKS.held(connection, name, native(connection).server)
 
     def end_with_client(self, connection: Session) -> None:
         """Does nothing: SQLNET.EXPIRE_TIME, which the administrator sets, decides when the server looks for dead
@@ -88,15 +88,15 @@ class OracleSessions(Sessions):
     def be_durable(self, connection: Session) -> None:
         """Does nothing: every commit waits for the disk."""
 
-    def begin_reading(self, connection: Session, place: str, idle_seconds: float) -> None:
+    def begin_reading(self, connection: Session, server: str, idle_seconds: float) -> None:
         """Begins reading. A snapshot holds nothing on the server: it does not prolong the life of undo."""
 
     def end_when_idle(self, connection: Session, seconds: float) -> None:
         """Does nothing: the account's profile decides (IDLE_TIME), which the administrator sets."""
 
-    def waiters(self, connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+    def waiters(self, connection: Session, holders: Sequence[Session], server: str, seconds: float) -> int:
         """0: readers lock nothing."""
-        del connection, holders, place, seconds
+        del connection, holders, server, seconds
         return 0
 
     def interrupt(self, connection: Session) -> None:
@@ -132,7 +132,7 @@ class OracleTables(PlainOwnTables):
         name = TableName(names.HERE, (self.prefix + table).upper())
         what = catalog.relations(self.session, [name]).get(name)
         if what not in (None, "TABLE"):
-            raise not_a_table(self.session.place, name.name, what, "account")
+            raise not_a_table(self.session.server, name.name, what, "account")
         return what is not None
 
     def execute(self, statement: str) -> None:
@@ -144,7 +144,7 @@ class OracleTables(PlainOwnTables):
                 raise
 
     def held(self, name: str) -> AbstractContextManager[None]:
-        return NAMED_LOCKS.held(self.session, name, self.session.place)
+        return NAMED_LOCKS.held(self.session, name, self.session.server)
 
     def texts(self, values: Sequence[str]) -> object:
         return _END + "".join(value.replace("\x01", _ESCAPE) + _END for value in values)

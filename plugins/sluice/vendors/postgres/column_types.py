@@ -73,9 +73,9 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
 
 def _own(name: str, defined: Sequence[TypeDefinition]) -> LogicalType:
     """The logical type of a user-defined type."""
-    place = tuple(split_qualified(name))
+    qualified = tuple(split_qualified(name))
     for each in defined:
-        if (each.schema, each.name) == place:
+        if (each.schema, each.name) == qualified:
             if each.kind == "d" and each.comparable:
                 return logical(each.comparable, defined)
             longest = max(map(len, each.labels), default=0) if each.labels else None

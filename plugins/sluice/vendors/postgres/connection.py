@@ -61,7 +61,7 @@ class PostgresSession(psycopg.Connection[Any]):
     """A connection that raises the errors of `sluice.database.errors` (see `adopt`), which name the server."""
 
     vendor = "postgres"
-    place = "the database"
+    server = "the database"
     mask: tuple[str, ...] = ()
     """Columns whose values no message may show."""
     trusts_owners = True
@@ -80,14 +80,14 @@ class PostgresSession(psycopg.Connection[Any]):
         try:
             return super().wait(gen, interval, timeout)
         except psycopg.Error as error:
-            adopt(error, self.place, self.mask)
+            adopt(error, self.server, self.mask)
             raise
 
     def cursor(self, *args: Any, **options: Any) -> Any:
         try:
             return super().cursor(*args, **options)
         except psycopg.Error as error:  # it may be closed
-            adopt(error, self.place, self.mask)
+            adopt(error, self.server, self.mask)
             raise
 
     def poll(self, query: LiteralString) -> object:
@@ -183,7 +183,7 @@ def classified(session: Session) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         if isinstance(session, PostgresSession):
-            adopt(error, session.place, session.mask)
+            adopt(error, session.server, session.mask)
         raise
 
 
@@ -248,9 +248,9 @@ def connect(
             **{name: value for name, value in _driver_options(info).items() if name != "connect_timeout"},  # type: ignore[arg-type]
         )
     except psycopg.Error as error:
-        adopt(error, info.place)
+        adopt(error, info.server)
         raise
-    connection.place, connection.mask, connection.trusts_owners = info.place, info.mask, info.trusts_owners
+    connection.server, connection.mask, connection.trusts_owners = info.server, info.mask, info.trusts_owners
     try:
         connection.execute(ensure_settings(settings).encode())
         end_with_client(connection)

@@ -98,7 +98,7 @@ class Digest:
 
     def as_compared(self, name: str, expression: str) -> str:
         """Converts a text of a change to the text in which the column is compared."""
-        wanted, own = self.columns[self._place(name)].type, self.shape.column(name).type
+        wanted, own = self.columns[self._index(name)].type, self.shape.column(name).type
         # Not as a value of a type of the database's own: its owner could have made checks and casts of it.
         value = f"({expression})" if "." in own else f"({expression}::{own})"
         return value_text(wanted, f"{value}::{wanted}")
@@ -116,16 +116,16 @@ class Digest:
     def _seed(self) -> str:
         """64 bits computed from the key."""
         if self._number():
-            return f"{self.values()[self._place(self.key[0])]}::bigint"
+            return f"{self.values()[self._index(self.key[0])]}::bigint"
         exact = self._exact()
-        return f"hash_record_extended(ROW({', '.join(exact[self._place(name)] for name in self.key)}), 0)"
+        return f"hash_record_extended(ROW({', '.join(exact[self._index(name)] for name in self.key)}), 0)"
 
     def _number(self) -> bool:
         """Whether the key is one whole number."""
-        return len(self.key) == 1 and self.columns[self._place(self.key[0])].type in WHOLE
+        return len(self.key) == 1 and self.columns[self._index(self.key[0])].type in WHOLE
 
-    def _place(self, name: str) -> int:
-        return next(place for place, each in enumerate(self.columns) if each.name == name)
+    def _index(self, name: str) -> int:
+        return next(index for index, each in enumerate(self.columns) if each.name == name)
 
     def _exact(self) -> list[str]:
         """For each column an expression whose hash differs for different values, except once in 2^64.
@@ -134,11 +134,11 @@ class Digest:
         their binary forms are hashed, and the texts of other types.
         """
         names = []
-        for place, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
+        for index, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
             wanted = each.type
             # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
             scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
-            if wanted in NARROW or (self._number() and place == self._place(self.key[0])):
+            if wanted in NARROW or (self._number() and index == self._index(self.key[0])):
                 names.append(value)
             elif wanted in SENT or scaled:
                 names.append(f"{SENT.get(wanted, 'numeric_send')}({value})")
@@ -242,8 +242,8 @@ class Digest:
         """For a keyless table: the query for the distinct rows in `blocks`, as numbers of copies and texts."""
         # COLLATE "C", because a column's own collation may have equal texts that differ.
         texts = [f'({text}) COLLATE "C"' for text in self.texts([each.name for each in self.columns])]
-        places = ", ".join(str(place) for place in range(2, len(texts) + 2))
-        return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
+        numbers = ", ".join(str(index) for index in range(2, len(texts) + 2))
+        return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {numbers}"
 
 
 def unpacked(numbers: bytes, counts: bytes, sums: bytes) -> list[tuple[int, int, str]]:
@@ -276,15 +276,15 @@ def rows_of_keys(
     columns = [each.name for each in digest.columns]
     found = _of_keys(connection, digest, keys, digest.texts(columns))
     return [
-        (key, dict(zip(columns, found[place], strict=True)) if place in found else None)
-        for place, key in enumerate(keys)
+        (key, dict(zip(columns, found[index], strict=True)) if index in found else None)
+        for index, key in enumerate(keys)
     ]
 
 
 def digests_of_keys(connection: Session, digest: Digest, keys: Sequence[Texts]) -> list[int | None]:
     """For each of `keys` the digest of its row, or None. Raises psycopg's errors."""
     found = _of_keys(connection, digest, keys, [digest.row()])
-    return [found[place][0] if place in found else None for place in range(len(keys))]
+    return [found[index][0] if index in found else None for index in range(len(keys))]
 
 
 def _of_keys(
@@ -318,7 +318,7 @@ def _of_keys(
         f"SELECT w.n, {selected} FROM (SELECT n, {wanted} FROM generate_series(1, {len(keys)}) AS n) AS w "
         f"JOIN {source} ON {match}"
     )
-    values = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
+    values = {name: array_literal([key[index] for key in keys]) for index, name in enumerate(names)}
     rows = connection.execute(statement.encode(), values).fetchall()
     return {number - 1: tuple(row) for number, *row in rows}
 

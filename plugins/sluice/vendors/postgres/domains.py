@@ -26,11 +26,11 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
     on_slave = {(own.schema, own.domain, own.name): own for own in slave}
     wanted = {(one.schema, one.domain, one.name): one for one in master}
     issues = []
-    for place in sorted(on_slave.keys() | wanted.keys()):
-        own, one = on_slave.get(place), wanted.get(place)
+    for check in sorted(on_slave.keys() | wanted.keys()):
+        own, one = on_slave.get(check), wanted.get(check)
         if own and one and own.definition == one.definition:
             continue
-        schema, domain, name = place
+        schema, domain, name = check
         statements = [
             *([dropping(schema, domain, name)] if own else []),
             *([adding(one)] if one else []),

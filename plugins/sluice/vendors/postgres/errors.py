@@ -65,15 +65,15 @@ _CONCURRENT_WRITES = ("simple_heap_update", "simple_heap_delete")
 e.g. two GRANTs on one table, or a GRANT and an ALTER TABLE. The other transaction has ended by then."""
 
 
-def classify(error: BaseException, place: str) -> SluiceError:
-    """Sluice's error for one of a driver; an error of Sluice unchanged. `place` names the server in the message."""
+def classify(error: BaseException, server: str) -> SluiceError:
+    """Sluice's error for one of a driver; an error of Sluice unchanged. `server` names the server in the message."""
     if isinstance(error, SluiceError):
         return error
-    kind, message = _kind_and_message(error, place)
+    kind, message = _kind_and_message(error, server)
     return kind(message)
 
 
-def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
+def adopt(error: psycopg.Error, server: str, mask: tuple[str, ...] = ()) -> None:
     """Changes the class of a driver's error to one that is also an error of `sluice.database.errors`.
 
     So services can catch it, and this package can still read the server's fields. `mask`: the columns whose values no
@@ -82,8 +82,8 @@ def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
     if isinstance(error, DatabaseError):
         return
     vars(error)["mask"] = mask
-    kind, message = _kind_and_message(error, place)
-    vars(error).update(message=message, place=place, reason=in_one_line(error))
+    kind, message = _kind_and_message(error, server)
+    vars(error).update(message=message, server=server, reason=in_one_line(error))
     error.args = (message,)  # so that tracebacks show nothing secret
     error.__class__ = _both(type(error), kind)
 
@@ -105,7 +105,7 @@ def _both(of_driver: type[psycopg.Error], kind: type[DatabaseError]) -> type[psy
     return _BOTH[of_driver, kind]
 
 
-def _kind_and_message(error: BaseException, place: str) -> tuple[type[DatabaseError], str]:
+def _kind_and_message(error: BaseException, server: str) -> tuple[type[DatabaseError], str]:
     """The class for the error, and its message."""
     sqlstate = getattr(error, "sqlstate", None)
     text = in_one_line(error)
@@ -114,26 +114,26 @@ def _kind_and_message(error: BaseException, place: str) -> tuple[type[DatabaseEr
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
     )
     if by_libpq and sqlstate is None:
-        return _without_sqlstate(text, place)
+        return _without_sqlstate(text, server)
     code = sqlstate or ""
     if code in _TEMPORARY or (code == "55000" and "recovery" in text):
-        return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
+        return _KINDS.get(code, StatementInterrupted), f"{server}: {text}"
     if code.startswith(_REFUSED):
-        return LoginRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+        return LoginRefused, f"{server}: {_sentence(text)} {_CHECK_CONNECTION}"
     if code == "42501":
         remedy = "Grant the privilege; docs/privileges.md lists them all, and what each is for."
-        return DatabaseRefused, f"{place}: {_sentence(text)} {remedy}"
+        return DatabaseRefused, f"{server}: {_sentence(text)} {remedy}"
     if code.startswith(_UNREACHABLE):
-        return DatabaseUnreachable, f"{place}: {text}"
+        return DatabaseUnreachable, f"{server}: {text}"
     if code.startswith(_INTERRUPTED):
-        return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
+        return _KINDS.get(code, StatementInterrupted), f"{server}: {text}"
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
         remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
-        return StatementInterrupted, f"{place}: {_sentence(text)} {remedy}"
+        return StatementInterrupted, f"{server}: {_sentence(text)} {remedy}"
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_function in _CONCURRENT_WRITES:
-        return Contended, f"{place}: {text}"
+        return Contended, f"{server}: {text}"
     code_shown = "" if text.startswith("“") else f" (SQLSTATE {sqlstate or 'none'})"
-    return _KINDS.get(code, StatementFailed), f"{place}: {text}{code_shown}"
+    return _KINDS.get(code, StatementFailed), f"{server}: {text}{code_shown}"
 
 
 _PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
@@ -184,8 +184,8 @@ def reason(error: psycopg.Error, *, hidden: bool) -> str:
     if not hidden:
         detail = f" ({diag.message_detail})" if diag.message_detail else ""
         return _quoted(error, (diag.message_primary or str(error)) + detail)
-    places = {"table": diag.table_name, "column": diag.column_name, "constraint": diag.constraint_name}
-    where = "".join(f", {word} {name!r}" for word, name in places.items() if name)
+    named = {"table": diag.table_name, "column": diag.column_name, "constraint": diag.constraint_name}
+    where = "".join(f", {word} {name!r}" for word, name in named.items() if name)
     return (
         f"SQLSTATE {error.sqlstate} ({type(error).__name__}{where}); the server's own text is not shown, it may hold "
         "values of masked columns"
@@ -228,20 +228,23 @@ _SERVER_SAYS = re.compile(r" failed: \w+: ")
 """A severity, which is FATAL in English: the server answered."""
 
 
-def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
+def _without_sqlstate(text: str, server: str) -> tuple[type[DatabaseError], str]:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
     # when it refuses a log-in, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
     text = _HINT.sub("", text)
     if _UNREADABLE.search(text):
-        return ServerUnproved, f"{place}: {_sentence(text)} {_ASKS_FOR_IT}"
+        return ServerUnproved, f"{server}: {_sentence(text)} {_ASKS_FOR_IT}"
     if _UNPROVED.search(text):
-        return ServerUnproved, f"{place}: {_sentence(text)} {_CHECK_TLS}"
+        return ServerUnproved, f"{server}: {_sentence(text)} {_CHECK_TLS}"
     if _REFUSALS.search(text):
-        return LoginRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+        return LoginRefused, f"{server}: {_sentence(text)} {_CHECK_CONNECTION}"
     if _SERVER_SAYS.search(text):
         return (
             DatabaseUnreachable,
-            f"{place}: {_sentence(text)} The server takes no connection just now. {_SHOULD_IT_LAST}",
+            f"{server}: {_sentence(text)} The server takes no connection just now. {_SHOULD_IT_LAST}",
         )
-    return DatabaseUnreachable, f"{place}: {_sentence(text)} The server is down, restarting or not reachable from here."
+    return (
+        DatabaseUnreachable,
+        f"{server}: {_sentence(text)} The server is down, restarting or not reachable from here.",
+    )

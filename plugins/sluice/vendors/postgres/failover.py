@@ -148,8 +148,8 @@ def definitions(
     for index in constraints.indexes(connection, tables):
         evaluated[index.table.schema, index.table.name, index.name] = tuple(index.expressions)
     for one in constraints.constraints(connection, tables):
-        place = one.table.schema, one.table.name, one.name
-        evaluated[place] = (*evaluated.get(place, ()), *one.expressions)
+        names = one.table.schema, one.table.name, one.name
+        evaluated[names] = (*evaluated.get(names, ()), *one.expressions)
     return tuple(
         Definition(
             kind, schema, name, thing, text, tuple(make), tuple(remove), evaluated.get((schema, name, thing), ())
@@ -180,7 +180,7 @@ def server_time(connection: Session) -> str:
     return str(row[0])
 
 
-def sheet(connection: Session, prefix: Prefix, schema: str, place: str, tables: Sequence[TableName]) -> Sheet:
+def sheet(connection: Session, prefix: Prefix, schema: str, server: str, tables: Sequence[TableName]) -> Sheet:
     """Everything that a failover needs from a master. `schema`: of the resources. Raises psycopg's errors."""
     replicated = set(tables)
     others = [
@@ -189,7 +189,7 @@ def sheet(connection: Session, prefix: Prefix, schema: str, place: str, tables: 
         if table not in replicated and not table.name.startswith(prefix.lower)
     ]
     return Sheet(
-        place,
+        server,
         server_time(connection),
         definitions(connection, prefix, tables),
         sequence_values(connection, prefix, tables),

@@ -42,27 +42,27 @@ def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> lis
         f'JOIN {source} ON (ROW({", ".join(f"w.{name}" for name in names)})::text) COLLATE "C" = ({row_text}) '
         'COLLATE "C" GROUP BY w.n'
     )
-    values = {name: array_literal([row[place] for row in rows]) for place, name in enumerate(names)}
+    values = {name: array_literal([row[index] for row in rows]) for index, name in enumerate(names)}
     counts = dict(connection.execute(statement.encode(), values).fetchall())
-    return [counts.get(place, 0) for place in range(1, len(rows) + 1)]
+    return [counts.get(index, 0) for index in range(1, len(rows) + 1)]
 
 
 def _digest(connection: Session, of: ComparedTable) -> Digest:
     table = of.table
-    place = f"{native(connection).info.host}/{native(connection).info.dbname}"
+    server = f"{native(connection).info.host}/{native(connection).info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
-        raise table_changed(place, table, "is gone")
+        raise table_changed(server, table, "is gone")
     try:
         snapshot.lock(connection, shape)
         if not snapshot.whole(connection, table):
-            raise table_changed(place, table, "was emptied, rewritten or replaced")
+            raise table_changed(server, table, "was emptied, rewritten or replaced")
         for each in of.columns:
             shape.column(each.name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
-        raise table_changed(place, table) from error
+        raise table_changed(server, table) from error
     if of.key and {column.name for column in shape.key} != set(of.key):
-        raise table_changed(place, table, "has another key now")
+        raise table_changed(server, table, "has another key now")
     made, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
     return made(shape, of.columns, of.key, method)
 
@@ -100,7 +100,7 @@ def example(
         ).fetchone()
     if row is None:
         return None
-    first = next(place for place, holds in enumerate(row) if holds)
+    first = next(index for index, holds in enumerate(row) if holds)
     names = [column.name for column in table.key]
     return (*checks[first][:2], dict(zip(names, row[len(checks) :], strict=True)))
 

@@ -148,10 +148,10 @@ def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: 
     )
     texts = [*bounds, *keys]
     parameters: dict[str, object] = {
-        name: array_literal([text[place] for text in texts]) for place, name in enumerate(names)
+        name: array_literal([text[index] for text in texts]) for index, name in enumerate(names)
     }
     rows = connection.execute(statement, {**parameters, "bounds": len(bounds), "texts": len(texts)}).fetchall()
-    return [place for (place,) in rows]
+    return [index for (index,) in rows]
 
 
 def typed(column: Column, expression: str) -> str:

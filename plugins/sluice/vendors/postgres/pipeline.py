@@ -38,6 +38,6 @@ def run(connection: Session, statements: Iterable[tuple[str, Sequence[object]]])
                 cursors.append(cursor)
                 cursor.execute(text, parameters, prepare=True)
     except psycopg.Error as error:
-        silent = (place for place, cursor in enumerate(cursors) if cursor.pgresult is None)
+        silent = (index for index, cursor in enumerate(cursors) if cursor.pgresult is None)
         raise StatementsFailed(next(silent, len(cursors) - 1), error) from error
     return cursors

@@ -55,11 +55,11 @@ def key_of(connection: Session, shape: TableShape, text: str) -> Key:
     return tuple(row)
 
 
-def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
+def check(connection: Session, order: KeyOrder, where: str, server: str) -> None:
     """Checks a condition. Raises `SelectionInvalid` where this database refuses it, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
-    with _evaluating(where, table, place), owner_code.reading(connection, order.shape):
+    with _evaluating(where, table, server), owner_code.reading(connection, order.shape):
         connection.execute("SET TRANSACTION READ ONLY")
         try:
             # PREPARE checks names and types and executes nothing, so no error shows a value. The protocol of prepared
@@ -67,7 +67,7 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
             native(connection).execute(f"PREPARE sluice_where AS {statement}".encode(), prepare=True)
         except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
             raise SelectionInvalid(
-                f"where: {where!r} is no condition on {table} at {place}: {in_one_line(error)}"
+                f"where: {where!r} is no condition on {table} at {server}: {in_one_line(error)}"
             ) from error
         connection.execute("DEALLOCATE sluice_where")
         native(connection).execute(f"EXPLAIN {statement}".encode(), prepare=True)
@@ -127,10 +127,10 @@ def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> lis
         typed=", ".join(typed(column, name) for name, column in pairs).replace("%", "%%"),
     )
     parameters: dict[str, object] = {
-        name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)
+        name: array_literal([key[index] for key in keys]) for index, name in enumerate(names)
     }
     rows = connection.execute(statement, {**parameters, "texts": len(keys)}).fetchall()
-    return [keys[place - 1] for (place,) in rows]
+    return [keys[number - 1] for (number,) in rows]
 
 
 def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
@@ -144,7 +144,7 @@ def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
     source = order.source.replace("%", "%%")
     for start in range(0, len(keys), FETCHED_ROWS):
         some = keys[start : start + FETCHED_ROWS]
-        parameters = {name: array_literal([key[place] for key in some]) for place, (name, _) in enumerate(pairs)}
+        parameters = {name: array_literal([key[index] for key in some]) for index, (name, _) in enumerate(pairs)}
         statement = f"DELETE FROM {source} AS t USING (SELECT {columns}) AS s WHERE {match}"
         connection.execute(statement.encode(), parameters)
 
@@ -159,7 +159,7 @@ def _rows(connection: Session, statement: str, order: KeyOrder, where: str) -> I
 
 
 @contextmanager
-def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
+def _evaluating(where: str, table: TableName, server: str) -> Iterator[None]:
     """Raises errors with their SQLSTATE only, because their texts can show any value that the account may read.
 
     Raises `SelectionInvalid`, `NotEvaluated`, and psycopg's errors of a lost connection.
@@ -171,7 +171,7 @@ def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
             raise
         state = f"SQLSTATE {error.sqlstate}"
         if isinstance(error, Transient):
-            raise NotEvaluated(f"{place}: where: {where!r} cannot be evaluated on {table} just now: {state}") from None
+            raise NotEvaluated(f"{server}: where: {where!r} cannot be evaluated on {table} just now: {state}") from None
         raise SelectionInvalid(
             f"where: {where!r} cannot be evaluated on {table}: {state}. PostgreSQL's documentation lists what the "
             "states mean; the server's log has the error's text, which is not shown here"
@@ -181,4 +181,4 @@ def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
 def _texts(order: KeyOrder) -> str:
     """The key's texts under new names; under the columns' names ORDER BY would sort by the texts."""
     texts = (value_text(column.type, quoted(column.name)) for column in order.shape.key)
-    return ", ".join(f'{text} AS "sluice text {place}"' for place, text in enumerate(texts, start=1))
+    return ", ".join(f'{text} AS "sluice text {index}"' for index, text in enumerate(texts, start=1))

@@ -87,7 +87,7 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
     """The same, with the remedies."""
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
-    places = dict(
+    targets = dict(
         connection.execute(
             "SELECT e.extname::text, n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         ).fetchall()
@@ -98,17 +98,17 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
-                place = wanted.extension_schema or wanted.schema
-                if wanted.extension in places and places[wanted.extension] != place:
+                schema = wanted.extension_schema or wanted.schema
+                if wanted.extension in targets and targets[wanted.extension] != schema:
                     issues.append(
                         TypeGap(
                             f"type {name} belongs to extension {wanted.extension}, which is in schema "
-                            f"{places[wanted.extension]} on the slave",
-                            f"CREATE SCHEMA IF NOT EXISTS {quoted(place)};\n"
-                            f"ALTER EXTENSION {quoted(wanted.extension)} SET SCHEMA {quoted(place)}",
+                            f"{targets[wanted.extension]} on the slave",
+                            f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n"
+                            f"ALTER EXTENSION {quoted(wanted.extension)} SET SCHEMA {quoted(schema)}",
                         )
                     )
-                elif wanted.extension in places:
+                elif wanted.extension in targets:
                     issues.append(
                         TypeGap(
                             f"type {name} is not in the slave's version of extension {wanted.extension}",

@@ -25,18 +25,18 @@ _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 class Silent(Transient):
     """The server accepts packets and does not answer."""
 
-    def __init__(self, place: str, seconds: float):
-        super().__init__(f"{place}: the server has not answered for {seconds:.0f} s.")
+    def __init__(self, server: str, seconds: float):
+        super().__init__(f"{server}: the server has not answered for {seconds:.0f} s.")
 
 
-def waiters(connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+def waiters(connection: Session, holders: Sequence[Session], server: str, seconds: float) -> int:
     """How many sessions wait for locks of `holders`. `seconds`: how long to wait for the answer. Raises `Silent`."""
     pids = [native(session).info.backend_pid for session in holders]
     statement = sql_files.render("postgres", "lock_waiters", pids=",".join(map(str, pids)))
-    return int(_ask(connection, statement, place, seconds))
+    return int(_ask(connection, statement, server, seconds))
 
 
-def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
+def begin_reading(connection: Session, server: str, idle_seconds: float) -> None:
     """Makes the server end a session with a snapshot when its client is gone.
 
     `idle_seconds`: the longest time between two statements.
@@ -64,7 +64,7 @@ def cut(connection: Session) -> None:
         link.shutdown(socket.SHUT_RDWR)
 
 
-def _ask(connection: Session, statement: str, place: str, seconds: float) -> str:
+def _ask(connection: Session, statement: str, server: str, seconds: float) -> str:
     """The single value that a statement returns. After `Silent` the session is lost."""
     end, pgconn = time.monotonic() + seconds, native(connection).pgconn
     poll = select.poll()
@@ -74,13 +74,13 @@ def _ask(connection: Session, statement: str, place: str, seconds: float) -> str
     while True:
         while pgconn.flush() or pgconn.is_busy():
             if not poll.poll(max(0, int(1000 * (end - time.monotonic())))):
-                raise Silent(place, seconds)
+                raise Silent(server, seconds)
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:
             return answer
         if result.status in _FAILED:
             error = psycopg.errors.error_from_result(result)
-            adopt(error, place)
+            adopt(error, server)
             raise error
         answer = (result.get_value(0, 0) or b"").decode()

@@ -217,37 +217,37 @@ def _family(type_: str) -> str:
 
 def _placed(former: TableDefinition, now: TableDefinition, renamed: Mapping[str, str]) -> TableDefinition:
     """`now` with its columns at their former positions, in whose order they are."""
-    places = {renamed.get(column.name, column.name): column.position for column in former.shape.columns}
-    free = max(places.values(), default=0)
+    positions = {renamed.get(column.name, column.name): column.position for column in former.shape.columns}
+    free = max(positions.values(), default=0)
     columns = []
     for column in now.shape.columns:
-        if column.name not in places:
+        if column.name not in positions:
             free += 1
-            places[column.name] = free
-        columns.append(replace(column, position=places[column.name]))
+            positions[column.name] = free
+        columns.append(replace(column, position=positions[column.name]))
     columns.sort(key=lambda column: column.position)
     return replace(now, shape=replace(now.shape, columns=tuple(columns)))
 
 
 def _with_key(definition: TableDefinition, key: Sequence[str]) -> TableDefinition:
     """The table with that key, if it still has its columns; the log does not tell keys other than primary ones."""
-    shape, places = definition.shape, {name: place for place, name in enumerate(key, start=1)}
-    if not places.keys() <= {column.name for column in shape.columns if not column.nullable}:
+    shape, numbers = definition.shape, {name: index for index, name in enumerate(key, start=1)}
+    if not numbers.keys() <= {column.name for column in shape.columns if not column.nullable}:
         return definition
-    columns = tuple(replace(column, key=places.get(column.name, 0)) for column in shape.columns)
+    columns = tuple(replace(column, key=numbers.get(column.name, 0)) for column in shape.columns)
     return replace(definition, shape=replace(shape, columns=columns))
 
 
 def _rows(part: Rows, *, keyed: bool) -> Iterator[RowChange]:
-    place = (part.table.table.schema, part.table.table.name)
+    names = (part.table.table.schema, part.table.table.name)
     if part.action == "insert":
         for row in part.rows:
-            yield RowChange("insert", place, row)
+            yield RowChange("insert", names, row)
     elif part.action == "delete":
         for row in part.rows:
-            yield RowChange("delete", place, None, row)
+            yield RowChange("delete", names, None, row)
     else:
         for old, new in part.rows:
             changed = {name: was for name, was in old.items() if new[name] != was}
             if changed:
-                yield RowChange("update", place, new, changed if keyed else old)
+                yield RowChange("update", names, new, changed if keyed else old)

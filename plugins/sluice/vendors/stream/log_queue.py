@@ -80,7 +80,7 @@ class LogQueue(StreamQueue, ChangeQueue):
         rows = self.rows
         if lock_seconds is not None:
             raise Terminal(
-                f"{rows.place}: with capture: binlog, blocks are read without locks. Take `initial.read` out.",
+                f"{rows.server}: with capture: binlog, blocks are read without locks. Take `initial.read` out.",
                 code="no-row-locks",
             )
         self._await(rows.end())  # before a snapshot keeps old rows on the master
@@ -90,7 +90,7 @@ class LogQueue(StreamQueue, ChangeQueue):
                     break
                 rows.leave()
             else:
-                raise table_changed(rows.place, table.table, "changed while a snapshot of it began")
+                raise table_changed(rows.server, table.table, "changed while a snapshot of it began")
             yield block
         finally:
             rows.leave()
@@ -101,10 +101,10 @@ class LogQueue(StreamQueue, ChangeQueue):
         try:
             span = rows.begin(name)
         except UndefinedTable as gone:
-            raise TableGone(rows.place, table) from gone
+            raise TableGone(rows.server, table) from gone
         shape = rows.shape(name)
         if shape is None:
-            raise TableGone(rows.place, table)
+            raise TableGone(rows.server, table)
         marker = self._await(span.ended)
         changed = self._changed(shape, Window(self._last(span.shown), marker))
         if changed is None:
@@ -126,7 +126,7 @@ class LogQueue(StreamQueue, ChangeQueue):
                 return shown
             time.sleep(LOOK_SECONDS)
         raise Transient(
-            f"{rows.place}: in {PINNED_SECONDS:.0f} s there was no moment without a commit in which a snapshot could "
+            f"{rows.server}: in {PINNED_SECONDS:.0f} s there was no moment without a commit in which a snapshot could "
             "begin. It is tried again; at a quieter time it succeeds at once.",
             code="snapshot-not-pinned",
         )
@@ -144,7 +144,7 @@ class LogQueue(StreamQueue, ChangeQueue):
                 return end
             if time.monotonic() - began > BEHIND_SECONDS:
                 raise Transient(
-                    f"{self.rows.place}: its log has more than {end}, and in {BEHIND_SECONDS:.0f} s the recorder did "
+                    f"{self.rows.server}: its log has more than {end}, and in {BEHIND_SECONDS:.0f} s the recorder did "
                     "not get there. Rows are read when it did: look at the run of the DAG capture_redo, or start it.",
                     code="recorder-behind",
                 )

@@ -46,9 +46,9 @@ class Reader:
         Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`."""
         del images
         if rows_of is not None:
-            place = (rows_of.schema, rows_of.name)
+            names = (rows_of.schema, rows_of.name)
             return self._table(
-                window, lambda item: (item.schema, item.table) == place and item.action in ROW_ACTIONS, max_bytes
+                window, lambda item: (item.schema, item.table) == names and item.action in ROW_ACTIONS, max_bytes
             )
         return self._table(window, None if share is None else lambda item: _is_of(item, share), max_bytes)
 
@@ -152,8 +152,8 @@ class Reader:
     @staticmethod
     def _of_file(index: Index, tables: dict[TableName, TableDefinition], floor: int) -> Iterator[Item]:
         """The changes of a file after `floor`, up to its last commit. `tables` is updated with them."""
-        place, end = index.place(floor), index.last.offset
-        offset, line, number, begins = place.offset, place.line, place.number, place.begins
+        commit, end = index.place(floor), index.last.offset
+        offset, line, number, begins = commit.offset, commit.line, commit.number, commit.begins
         try:
             with index.file.open("rb") as opened:
                 opened.seek(offset)

@@ -257,7 +257,7 @@ class RecordedStream(RecordedSource):
     def takeover(self, connection: Session, position: Position) -> Position | None:
         from sluice.vendors.stream.redo import takeover
 
-        return takeover.place(connection, position)
+        return takeover.position_in_stream(connection, position)
 
     def redo_stream(self, folder: Path) -> RedoStream:
         from sluice.vendors.stream.redo.redo_stream import Recorded

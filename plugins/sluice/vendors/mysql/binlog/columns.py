@@ -217,7 +217,7 @@ def _lines(
 
 def of_log(table: TableName, own: TableMap, read: Sequence[ReadColumn]) -> LoggedTable:
     """The table as the log alone describes it: which columns are generated, it does not say."""
-    key = {} if own.prefixes else {number: place for place, number in enumerate(own.key, start=1)}
+    key = {} if own.prefixes else {number: index for index, number in enumerate(own.key, start=1)}
     made = [
         LoggedColumn(column.name, each.logical, column.nullable, key.get(number, 0))
         for number, (column, each) in enumerate(zip(own.columns, read, strict=True))

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from sluice.database.change_log import Event
 
-Place = tuple[str, str]
+QualifiedName = tuple[str, str]
 """Database and name of a table; an empty name: all tables of the database."""
 
 _ANSI_QUOTES, _NO_BACKSLASH_ESCAPES, _STRICT = 0x4, 0x100000, 0x200000 | 0x400000
@@ -160,8 +160,8 @@ class Defined:
     """What a statement does to one table."""
 
     event: Event
-    table: Place
-    other: Place | None = None
+    table: QualifiedName
+    other: QualifiedName | None = None
     reason: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
     filled: dict[str, str | None] = field(default_factory=dict)
@@ -230,7 +230,7 @@ def defined(sql: str, database: str, sql_mode: int) -> list[Defined]:
             return list(_renames(words)) if words.skip("TABLE", "TABLES") else []
         case "TRUNCATE":
             words.skip("TABLE")
-            return [Defined(Event.EMPTIED, words.place())]
+            return [Defined(Event.EMPTIED, words.qualified())]
         case "ALTER":
             return _alter(words, strict=bool(sql_mode & _STRICT))
     raise RowsAsStatement(first)
@@ -265,7 +265,7 @@ class _Words:
         while self.next is not _END and self.skip(*words):
             pass
 
-    def place(self) -> Place:
+    def qualified(self) -> QualifiedName:
         """A name of a table."""
         first = self.take().text
         if self.next == Token(".", "sign"):
@@ -299,7 +299,7 @@ def _create(words: _Words) -> list[Defined]:
     if not words.skip("TABLE"):
         return []
     words.skip_all("IF", "NOT", "EXISTS")
-    table = words.place()
+    table = words.qualified()
     gone = [Defined(Event.DROPPED, table)] if replaces else []
     return [*gone, Defined(Event.CREATED, table)]
 
@@ -311,16 +311,16 @@ def _drop(words: _Words) -> list[Defined]:
     if not words.skip("TABLE", "TABLES"):
         return []
     words.skip_all("IF", "EXISTS")
-    return [Defined(Event.DROPPED, clause.place()) for clause in words.clauses()]
+    return [Defined(Event.DROPPED, clause.qualified()) for clause in words.clauses()]
 
 
 def _renames(words: _Words) -> Iterator[Defined]:
     words.skip_all("IF", "EXISTS")
     for clause in words.clauses():
-        table = clause.place()
+        table = clause.qualified()
         while clause.next is not _END and not clause.skip("TO"):
             clause.take()
-        yield Defined(Event.RENAMED, table, clause.place())
+        yield Defined(Event.RENAMED, table, clause.qualified())
 
 
 def _alter(words: _Words, *, strict: bool) -> list[Defined]:
@@ -329,7 +329,7 @@ def _alter(words: _Words, *, strict: bool) -> list[Defined]:
     if not words.skip("TABLE"):
         return []
     words.skip_all("IF", "EXISTS")
-    own = Defined(Event.ALTERED, words.place(), reason="rows that break a key were dropped" if ignores else "")
+    own = Defined(Event.ALTERED, words.qualified(), reason="rows that break a key were dropped" if ignores else "")
     if words.skip("WAIT"):
         words.take()
     words.skip("NOWAIT")
@@ -383,7 +383,7 @@ def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str],
                 own.renamed[name] = words.take().text
             elif words.next.upper not in ("INDEX", "KEY"):
                 words.skip("TO", "AS", "=")
-                made.append(Defined(Event.RENAMED, own.table, words.place()))
+                made.append(Defined(Event.RENAMED, own.table, words.qualified()))
         case "CONVERT":
             if not words.skip("TO"):
                 unknown("a partition became a table, or a table a partition")
@@ -394,7 +394,9 @@ def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str],
             if first == "EXCHANGE":
                 while words.next is not _END and not words.skip("TABLE"):
                     words.take()
-                made.append(Defined(Event.UNKNOWN, words.place(), reason="its rows were exchanged for a partition's"))
+                made.append(
+                    Defined(Event.UNKNOWN, words.qualified(), reason="its rows were exchanged for a partition's")
+                )
         case "ALTER":
             pass  # a default, or whether an index is used
         case "":

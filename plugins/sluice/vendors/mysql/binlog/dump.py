@@ -29,9 +29,9 @@ OTHER_READER = 4052
 class OtherReader(Terminal):
     """Another program reads the log under the same number."""
 
-    def __init__(self, place: str, number: int):
+    def __init__(self, server: str, number: int):
         super().__init__(
-            f"{place}: another reader of its binary log has the server id {number}, and this one was ended. Is the "
+            f"{server}: another reader of its binary log has the server id {number}, and this one was ended. Is the "
             "same stream recorded elsewhere? End that, or record into a folder of another path."
         )
 
@@ -70,7 +70,7 @@ class Dump:
                 packet: bytes = self._driver._read_packet()._data
                 if packet[0] == 0xFE and len(packet) < 9:
                     if waits:
-                        raise DatabaseUnreachable(f"{self.session.place}: the server ended the reading of its log")
+                        raise DatabaseUnreachable(f"{self.session.server}: the server ended the reading of its log")
                     return
                 yield self._event(packet[1:])
         except (pymysql.Error, OSError) as error:
@@ -78,8 +78,8 @@ class Dump:
             if number == REFUSED:
                 raise LogRefused(str(error.args[-1])) from None
             if number == OTHER_READER:
-                raise OtherReader(self.session.place, self.number) from None
-            raise converted(error, self.session.place) from None
+                raise OtherReader(self.session.server, self.number) from None
+            raise converted(error, self.session.server) from None
 
     def _event(self, packet: bytes) -> Event:
         kind = packet[4]
@@ -93,7 +93,7 @@ class Dump:
             checked = self._checked if self._checked is not None else _has_checksum(packet)
             event = events.parse(packet, checked=checked)
         except (ValueError, struct.error) as error:
-            raise LogDamaged(f"{self.session.place}, {self.file}", str(error)) from None
+            raise LogDamaged(f"{self.session.server}, {self.file}", str(error)) from None
         if kind == Kind.ROTATE:
             self.file, _ = events.rotation(event)
         return event

@@ -83,9 +83,9 @@ SKIPPABLE = 0x80
 class LogDamaged(Terminal):
     """An event of the log cannot be read."""
 
-    def __init__(self, place: str, reason: str):
+    def __init__(self, where: str, reason: str):
         super().__init__(
-            f"{place}: {reason}. Nothing from there on was recorded. If a second try ends alike, check the file with "
+            f"{where}: {reason}. Nothing from there on was recorded. If a second try ends alike, check the file with "
             "mariadb-binlog --verify-binlog-checksum on the master, and begin a new stream in another folder."
         )
 

@@ -46,9 +46,9 @@ _SEQUENCE = ("next_not_cached_value", "minimum_value", "maximum_value", "start_v
 class OtherServer(Terminal):
     """Another server than before does not have what was recorded."""
 
-    def __init__(self, place: str, transactions: str, reason: str):
+    def __init__(self, server: str, transactions: str, reason: str):
         super().__init__(
-            f"{place}: this is another server than the one that was recorded, and its log does not go on behind "
+            f"{server}: this is another server than the one that was recorded, and its log does not go on behind "
             f"{transactions}: {reason}. Let the connection name the former server, or a replica that has these "
             "transactions in its log (log_slave_updates); or begin a new stream in another folder."
         )
@@ -137,8 +137,8 @@ class BinaryLog:
             yield from self._read(after, server, waits=waits)
         except (LogRefused, NotFollowed) as reason:
             if server != after.server:
-                raise OtherServer(self.info.place, after.transactions, str(reason)) from None
-            raise LogUnreadable(self.info.place, str(reason).rstrip(".")) from None
+                raise OtherServer(self.info.server, after.transactions, str(reason)) from None
+            raise LogUnreadable(self.info.server, str(reason).rstrip(".")) from None
 
     def _read(self, after: LogPlace, server: str, *, waits: bool) -> Iterator[Transaction | None]:
         number = zlib.crc32(self.application.encode()) | 1 << 31
@@ -243,7 +243,7 @@ class BinaryLog:
                 if self._wanted(child):
                     yield TableEvent(Event.UNKNOWN, child, reason=why)
 
-    def _named(self, place: ddl.Place) -> TableName:
+    def _named(self, place: ddl.QualifiedName) -> TableName:
         """Statements name tables in the case in which they were written."""
         database, name = (part.lower() for part in place) if self.session.folds_names else place
         return catalog.table_of(self.session, database, name)

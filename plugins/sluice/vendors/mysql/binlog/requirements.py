@@ -39,9 +39,9 @@ _ACTIONS = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 class MasterUnfit(Terminal):
     """The master's log does not have all changes of the tables."""
 
-    def __init__(self, place: str, issues: Sequence[Issue]):
+    def __init__(self, server: str, issues: Sequence[Issue]):
         listed = "\n".join(f"- {issue.what}: {issue.why}.{issue.fix}" for issue in issues)
-        super().__init__(f"{place}: its binary log cannot be followed yet. Nothing was recorded.\n{listed}")
+        super().__init__(f"{server}: its binary log cannot be followed yet. Nothing was recorded.\n{listed}")
         self.issues = issues
 
 
@@ -105,7 +105,7 @@ def lacking(found: Found) -> list[Issue]:
         issues.append(Issue("", f"{', '.join(names_of)} on {database}", why, given, severity))
     for table, why in found.unfit.items():
         # For a person to run: it rebuilds a table of the application.
-        other = "" if "history" in why else f"Run ALTER TABLE {_place(table)} ENGINE = {ENGINE}, or leave"
+        other = "" if "history" in why else f"Run ALTER TABLE {_qualified(table)} ENGINE = {ENGINE}, or leave"
         issue(f"{table} as a plain table of {ENGINE}", why, remedy=f"{other or 'Leave'} the table out.")
     for table, why in found.cascades:
         remedy = "Let the application change these rows itself, or leave the tables out."
@@ -116,7 +116,7 @@ def lacking(found: Found) -> list[Issue]:
 def expect(session: MySQLSession, tables: Sequence[TableName]) -> None:
     """Raises `MasterUnfit`."""
     if issues := errors(lacking(find(session, tables))):
-        raise MasterUnfit(session.info.place, issues)
+        raise MasterUnfit(session.info.server, issues)
 
 
 def find(session: MySQLSession, tables: Sequence[TableName], schemas: Iterable[str] = ()) -> Found:
@@ -172,6 +172,6 @@ def cascades(session: MySQLSession, tables: Sequence[TableName]) -> list[tuple[T
     ]
 
 
-def _place(table: TableName) -> str:
+def _qualified(table: TableName) -> str:
     name = grants.in_backticks(table.name)
     return name if table.schema == catalog.HERE else f"{grants.in_backticks(table.schema)}.{name}"

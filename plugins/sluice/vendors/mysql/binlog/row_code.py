@@ -54,9 +54,9 @@ def reader(cells: Sequence[Cell], *, pairs: bool) -> Reader:
 
 def _row(cells: Sequence[Cell]) -> str:
     values = []
-    for place, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         if cell.name:
-            own = f"c{place}"
+            own = f"c{index}"
             values.append(f"{cell.name!r}: {cell.shown.format(own) if cell.number and not cell.nullable else own}")
     return "{" + ", ".join(values) + "}"
 
@@ -70,31 +70,31 @@ def _image(cells: Sequence[Cell], names: dict[str, object]) -> list[str]:
     def flush() -> None:
         if not run:
             return
-        packed = struct.Struct("<" + "".join(cells[place].number for place in run))
+        packed = struct.Struct("<" + "".join(cells[index].number for index in run))
         name = f"u{run[0]}"
         names[name] = packed.unpack_from
-        code.append(f"{''.join(f'c{place}, ' for place in run)}= {name}(b, p)")
+        code.append(f"{''.join(f'c{index}, ' for index in run)}= {name}(b, p)")
         code.append(f"p += {packed.size}")
         run.clear()
 
-    for place, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         if cell.number and not cell.nullable:
-            run.append(place)
+            run.append(index)
             continue
         flush()
-        names |= {f"{name}{place}": value for name, value in cell.uses.items()}
+        names |= {f"{name}{index}": value for name, value in cell.uses.items()}
         if cell.number:
             packed = struct.Struct("<" + cell.number)
-            names[f"u{place}"] = packed.unpack_from
+            names[f"u{index}"] = packed.unpack_from
             body = [
-                f"c{place}, = u{place}(b, p)",
+                f"c{index}, = u{index}(b, p)",
                 f"p += {packed.size}",
-                f"c{place} = {cell.shown.format(f'c{place}')}",
+                f"c{index} = {cell.shown.format(f'c{index}')}",
             ]
         else:
-            body = [line.format(f"c{place}", place) for line in cell.lines]
+            body = [line.format(f"c{index}", index) for line in cell.lines]
         if cell.nullable:
-            code += [f"if nulls & {1 << place}:", f"    c{place} = None", "else:", *(f"    {line}" for line in body)]
+            code += [f"if nulls & {1 << index}:", f"    c{index} = None", "else:", *(f"    {line}" for line in body)]
         else:
             code += body
     flush()

@@ -101,7 +101,7 @@ def parse(data: bytes) -> TableMap:
     texts = [number for number, (kind, _) in enumerate(real) if kind in WITH_COLLATION]
     labelled = [number for number, (kind, _) in enumerate(real) if kind in (ENUM, SET)]
     signs = more.get(_SIGNS, b"")
-    unsigned = {number for place, number in enumerate(numeric) if signs and signs[place >> 3] & 0x80 >> (place & 7)}
+    unsigned = {number for index, number in enumerate(numeric) if signs and signs[index >> 3] & 0x80 >> (index & 7)}
     collations = _collations(more, _DEFAULT_COLLATION, _COLLATIONS, texts)
     collations |= _collations(more, _ENUM_DEFAULT, _ENUM_COLLATIONS, labelled)
     names = [part.decode() for part in _parts(more.get(_NAMES, b""))]
@@ -153,8 +153,8 @@ def _collations(more: dict[int, bytes], default: int, each: int, columns: list[i
         return {}
     numbers = _numbers(more[default])
     found = dict.fromkeys(columns, numbers[0])
-    for place, collation in zip(numbers[1::2], numbers[2::2], strict=True):
-        found[columns[place]] = collation
+    for column, collation in zip(numbers[1::2], numbers[2::2], strict=True):
+        found[columns[column]] = collation
     return found
 
 

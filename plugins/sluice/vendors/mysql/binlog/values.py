@@ -155,7 +155,7 @@ def set_of(labels: Sequence[str], size: int) -> Read:
 
     def read(data: bytes, at: int) -> str:
         number = int.from_bytes(data[at : at + size], "little")
-        return ",".join(label for place, label in enumerate(labels) if number >> place & 1)
+        return ",".join(label for index, label in enumerate(labels) if number >> index & 1)
 
     return read
 

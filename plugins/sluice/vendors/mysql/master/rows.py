@@ -49,16 +49,16 @@ class LoggedTexts(ColumnTexts):
         return self.base == "double"
 
     def text(self, alias: str, *, zoned: bool = False) -> str:
-        place = f"{alias}.{self.quoted}"
+        value = f"{alias}.{self.quoted}"
         if self.base == "timestamp":
             return super().text(alias, zoned=True)
         if self.base in TEXTS:
-            return f"CONVERT({place} USING utf8mb4)"
+            return f"CONVERT({value} USING utf8mb4)"
         if self.base == "float":
             # As a text of its own it has six digits alone.
-            return f"CAST(CAST({place} AS DOUBLE) AS CHAR)"
+            return f"CAST(CAST({value} AS DOUBLE) AS CHAR)"
         if self.base == "year" or "zerofill" in self.type.lower():
-            return f"CAST({place} + 0 AS CHAR)"
+            return f"CAST({value} + 0 AS CHAR)"
         return super().text(alias, zoned=zoned)
 
     def shown(self, text: str | None) -> str | None:
@@ -204,18 +204,18 @@ class LoggedStream:
     def _read(self) -> Iterator[list[Sequence[str | None]]]:
         query, corrected = self._query, self._session.corrected
         names = [column.name for column in query.columns]
-        shown = [(place, column.shown) for place, column in enumerate(query.columns) if column.base in _SHOWN]
+        shown = [(index, column.shown) for index, column in enumerate(query.columns) if column.base in _SHOWN]
         key = [names.index(column.name) for column in query.shape.key] if corrected else []
         for read in self._session.stream(query, PIECE_ROWS):
             rows: list[Sequence[str | None]] = list(read)
             if shown:
                 rows = [_shown(row, shown) for row in rows]
             if corrected:
-                rows = [row for row in rows if tuple(row[place] or "" for place in key) not in corrected]
+                rows = [row for row in rows if tuple(row[index] or "" for index in key) not in corrected]
             yield rows
-        images = {place: row for place, row in corrected.items() if row is not None}
+        images = {index: row for index, row in corrected.items() if row is not None}
         if within := _within(query.shape, list(images), query.lo, query.hi):
-            yield [[images[place][name] for name in names] for place in within]
+            yield [[images[index][name] for name in names] for index in within]
 
 
 _SHOWN = frozenset({"float", "double"})
@@ -226,8 +226,8 @@ def _shown(
     row: Sequence[str | None], shown: Sequence[tuple[int, Callable[[str | None], str | None]]]
 ) -> list[str | None]:
     made = list(row)
-    for place, text in shown:
-        made[place] = text(made[place])
+    for index, text in shown:
+        made[index] = text(made[index])
     return made
 
 
@@ -235,8 +235,8 @@ def _within(shape: TableShape, keys: Sequence[Key], lo: Key | None, hi: Key | No
     """Those of the keys that are in a block."""
     bounds = [bound for bound in (lo, hi) if bound is not None]
     kinds = [TYPES.logical(column.type).kind for column in shape.key]
-    places = located(kinds, bounds, keys)
-    return [key for key, place in zip(keys, places, strict=True) if place == (0 if lo is None else 1)]
+    indices = located(kinds, bounds, keys)
+    return [key for key, index in zip(keys, indices, strict=True) if index == (0 if lo is None else 1)]
 
 
 def record(row: Sequence[str | None]) -> str:
@@ -309,7 +309,7 @@ class LoggedRows(MySQLRows, MasterRows):
         self, connection: Session, table: TableShape, exported: str, marker: Position
     ) -> AbstractContextManager[BlockRead]:
         """Raises `SnapshotGone`: no session can have another one's snapshot."""
-        raise SnapshotGone(f"{native(connection).place}: the server shares no snapshots")
+        raise SnapshotGone(f"{native(connection).server}: the server shares no snapshots")
 
     def export_snapshot(self, connection: Session) -> str:
         """Nothing: no other session can have it."""
@@ -325,4 +325,4 @@ class LoggedRows(MySQLRows, MasterRows):
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
         read = native(connection).run
-        return special_row(LoggedTexts, read, (catalog.place(table.table), "LIMIT 1"), table, wanted)
+        return special_row(LoggedTexts, read, (catalog.qualified(table.table), "LIMIT 1"), table, wanted)

@@ -25,7 +25,7 @@ class LoggedTables:
     """For one session."""
 
     def __init__(self, session: MySQLSession):
-        self.session, self.place = session, session.place
+        self.session, self.server = session, session.server
 
     def end(self) -> Callable[[LogPlace], bool]:
         (text,) = self.session.run("SELECT @@global.gtid_binlog_pos").fetchone() or ("",)
@@ -43,7 +43,7 @@ class LoggedTables:
         session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         if table is not None:
             # From here on nobody alters it; what happened in between comes in the log.
-            session.run(f"SELECT 1 FROM {catalog.place(table)} LIMIT 0")
+            session.run(f"SELECT 1 FROM {catalog.qualified(table)} LIMIT 0")
         status = session.run("SHOW MASTER STATUS").fetchone()
         assert status is not None, "the server has a log"
         after = number(str(status[0])), int(status[1])
@@ -77,7 +77,7 @@ class LoggedTables:
         counts = {}
         estimates = MySQLRows().estimates(self.session, wanted := list(tables))
         for table in wanted:
-            query = f"SELECT COUNT(*) FROM (SELECT 1 FROM {catalog.place(table)} LIMIT {COUNTED + 1}) AS s"
+            query = f"SELECT COUNT(*) FROM (SELECT 1 FROM {catalog.qualified(table)} LIMIT {COUNTED + 1}) AS s"
             (counted,) = self.session.run(query).fetchone() or (0,)
             estimated = estimates[table].rows if table in estimates else None
             exact = int(counted) <= COUNTED

@@ -63,11 +63,11 @@ class LoggedSchemas(MySQLDefinitions, PlainMasterSchemas):
 
 def _in_stream(session: Session, shape: TableShape, known: TableShape | None) -> TableShape:
     """The table as the stream describes it, or will, once it is altered there as it was here."""
-    places = {column.name: column.position for column in known.columns} if known is not None else {}
-    free = itertools.count(max(places.values(), default=0) + 1)
+    positions = {column.name: column.position for column in known.columns} if known is not None else {}
+    free = itertools.count(max(positions.values(), default=0) + 1)
     types = TYPES.in_stream(session, shape.columns)
     columns = [
-        replace(column, type=type_, position=places[column.name] if column.name in places else next(free))
+        replace(column, type=type_, position=positions[column.name] if column.name in positions else next(free))
         for column, type_ in zip(shape.columns, types, strict=True)
     ]
     return replace(shape, columns=tuple(sorted(columns, key=lambda column: column.position)))

@@ -9,8 +9,8 @@ from sluice.vendors.oracle.session import native
 def read(session: Session) -> ArchivedLogs:
     """Raises `DatabaseError`."""
     oracle = native(session)
-    place = oracle.run(sql_files.render("oracle", "archived_logs_place")).fetchone()
-    resetlogs, used = place if place is not None else (0, 0)
+    row = oracle.run(sql_files.render("oracle", "archived_logs_place")).fetchone()
+    resetlogs, used = row if row is not None else (0, 0)
     copies = tuple(
         LogCopy(int(of), int(thread), int(sequence), int(first), int(following), str(name or ""), bool(inside), int(n))
         for of, thread, sequence, first, following, name, inside, n in oracle.run(

@@ -53,8 +53,8 @@ class Connection(Protocol):
 class Disks:
     """See `DiskGroups`. Each thread has a connection, opened when it is first needed, and again after an error."""
 
-    def __init__(self, connect: Callable[[], Connection], place: str):
-        self._connect, self._place = connect, place
+    def __init__(self, connect: Callable[[], Connection], server: str):
+        self._connect, self._server = connect, server
         self._own = threading.local()
 
     def extent(self, path: str) -> Extent:
@@ -98,7 +98,7 @@ class Disks:
             cursor.close()
         except (oracledb.Error, OSError) as error:
             self._forget()
-            raise converted(error, self._place) from None
+            raise converted(error, self._server) from None
 
     def _forget(self) -> None:
         connection: Connection | None = self._own.__dict__.pop("connection", None)
@@ -114,7 +114,7 @@ def connect(info: ConnectionInfo) -> Disks:
         connection: Connection = opened(info, oracledb.AUTH_MODE_SYSASM)
         return connection
 
-    return Disks(connected, info.place)
+    return Disks(connected, info.server)
 
 
 def _pieces(cursor: Cursor, handle: int, size: int, block: int, count: int) -> Iterator[bytes]:

@@ -22,10 +22,10 @@ _AS_OF = "scn "
 """The beginning of the name of a snapshot of a master."""
 
 
-def no_shared_locks(place: str) -> Terminal:
+def no_shared_locks(server: str) -> Terminal:
     """Rows cannot be locked against changes only."""
     return Terminal(
-        f"{place}: `read: locked` cannot be had of an Oracle master, which locks rows for one session alone. Write "
+        f"{server}: `read: locked` cannot be had of an Oracle master, which locks rows for one session alone. Write "
         "`read: committed` or `read: snapshot` under `initial`.",
         code="no-shared-locks",
     )

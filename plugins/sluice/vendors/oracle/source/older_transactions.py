@@ -63,31 +63,31 @@ def observe(master: Running, begins: int) -> Observation:
     return Observation({xid: began for xid, began in seen.items() if began < begins}, scn)
 
 
-def older_transactions(place: str, begins: int, older: Mapping[int, int], owners: Mapping[int, Owner]) -> Transient:
+def older_transactions(server: str, begins: int, older: Mapping[int, int], owners: Mapping[int, Owner]) -> Transient:
     """Transactions run that the stream lacks."""
     texts = [_text(xid, began, owners.get(xid)) for xid, began in sorted(older.items(), key=lambda each: each[::-1])]
     return Transient(
-        f"{place}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
+        f"{server}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
         "stream brings nothing of them, so no rows are read before they have ended; then it goes on by itself. "
         f"Have them committed or rolled back. {listed(texts, SHOWN)}.",
         code="older-transactions",
     )
 
 
-def threads_unread(place: str, threads: Collection[int]) -> Transient:
+def threads_unread(server: str, threads: Collection[int]) -> Transient:
     """Open instances of the master whose redo is not in the stream."""
     return Transient(
-        f"{place}: redo threads of the master are open that are not in the stream: "
+        f"{server}: redo threads of the master are open that are not in the stream: "
         f"{listed(sorted(threads))}. Rows are read when they are: write them under redo.threads, or all, bring "
         "their logs, and start capture_redo again.",
         code="threads-unread",
     )
 
 
-def stream_behind(place: str, complete_from: int, shown: int) -> Transient:
+def stream_behind(server: str, complete_from: int, shown: int) -> Transient:
     """The last transaction that the stream lacks has ended, and the stream has not reached that SCN."""
     return Transient(
-        f"{place}: the last transaction that began before the redo that is read had ended by SCN {complete_from}, "
+        f"{server}: the last transaction that began before the redo that is read had ended by SCN {complete_from}, "
         f"and the stream has come to SCN {shown}. Rows are read when it has come there; on the master, ALTER "
         "SYSTEM ARCHIVE LOG CURRENT brings it sooner.",
         code="stream-behind",

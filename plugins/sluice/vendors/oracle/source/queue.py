@@ -112,7 +112,7 @@ class OracleQueue(Bound, ItemsQueue):
         sizes = catalog.estimates(self.session, wanted)
         counts = {}
         for table in wanted:
-            text = f"SELECT COUNT(*) FROM (SELECT 1 FROM {names.place(table)} WHERE ROWNUM <= {COUNTED + 1})"
+            text = f"SELECT COUNT(*) FROM (SELECT 1 FROM {names.qualified(table)} WHERE ROWNUM <= {COUNTED + 1})"
             ((counted,),) = session.run(text)
             estimated = sizes[table].rows if table in sizes else None
             exact = int(counted) <= COUNTED
@@ -211,10 +211,10 @@ class OracleQueue(Bound, ItemsQueue):
         """
         session = self.native
         if lock_seconds is not None:
-            raise blocks.no_shared_locks(session.place)
+            raise blocks.no_shared_locks(session.server)
         shape = catalog.shape(self.session, table.table)
         if shape is None:
-            raise TableGone(session.place, table)
+            raise TableGone(session.server, table)
         taken = self.moment()
         with blocks.as_of(session, taken.scn):
             yield blocks.Block(taken.position, shape, session)
@@ -308,15 +308,15 @@ def _of_redo(server: Server, redo: RedoStream) -> Moment:
     """
     moment = redo.moment(server.incarnation().resetlogs)
     if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
-        raise threads_unread(server.session.place, unread)
+        raise threads_unread(server.session.server, unread)
     complete_from = redo.complete_from()
     if complete_from is None:
         begins = redo.begins()
         seen = observe(server, begins)
         if seen.older:
-            raise older_transactions(server.session.place, begins, seen.older, server.owners())
+            raise older_transactions(server.session.server, begins, seen.older, server.owners())
         complete_from = seen.scn
         redo.keep_complete_from(complete_from)
     if moment.scn < complete_from:
-        raise stream_behind(server.session.place, complete_from, moment.scn)
+        raise stream_behind(server.session.server, complete_from, moment.scn)
     return moment

@@ -141,19 +141,19 @@ def with_places(now: TableDefinition, before: TableDefinition) -> TableDefinitio
     """
     former, present = before.shape.columns, now.shape.columns
     names = {column.name for column in present}
-    places = {column.name: column.position for column in former}
+    positions = {column.name: column.position for column in former}
     gone = {column.position for column in former if column.name not in names}
     renamed = len(former) == len(present)
     last = max([column.position for column in former], default=0)
     columns = []
     for column in present:
-        place = places.get(column.name)
-        if place is None and renamed and column.position in gone:
-            place = column.position
-        if place is None:
+        position = positions.get(column.name)
+        if position is None and renamed and column.position in gone:
+            position = column.position
+        if position is None:
             last += 1
-            place = last
-        columns.append(replace(column, position=place))
+            position = last
+        columns.append(replace(column, position=position))
     return replace(now, shape=replace(now.shape, columns=tuple(columns)))
 
 
@@ -354,8 +354,8 @@ class OracleReader:
                 scn = QueuePosition.of(chosen.window.target).scn
                 contents = with_unread_values(session, self.prefix, unread.values(), scn)
                 _expect_few(size, max_bytes, *contents.values())
-                for place, change in unread.items():
-                    columns[_CONTENT][place] = contents[change.repl_key]
+                for index, change in unread.items():
+                    columns[_CONTENT][index] = contents[change.repl_key]
         return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
 
     def _rows(self, name: str, chosen: Condition) -> list[tuple[Any, ...]]:

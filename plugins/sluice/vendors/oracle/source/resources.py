@@ -123,7 +123,7 @@ class OracleCapture(Bound):
     def lock(self) -> None:
         """Excludes other installers of the prefix until the session ends: DDL commits, and so ends transactions."""
         if not NAMED_LOCKS.take(self.session, f"install {self.prefix}", SECONDS):
-            raise LockNotAvailable(f"{self.native.place}: another session installs {self.prefix}")
+            raise LockNotAvailable(f"{self.native.server}: another session installs {self.prefix}")
 
     @property
     def latest(self) -> int:

@@ -30,7 +30,7 @@ class Server:
         dbid, pdb, resetlogs, pdb_incarnation, role, mode, _ = self._identity()
         if role != "PRIMARY" or mode != "READ WRITE":
             raise Terminal(
-                f"{self.session.place}: the database is {role}, {mode}: what runs on it cannot be seen there, and "
+                f"{self.session.server}: the database is {role}, {mode}: what runs on it cannot be seen there, and "
                 "nothing is captured. Name the primary database, open READ WRITE, in the Airflow connection of the "
                 "master.",
                 code="no-primary",

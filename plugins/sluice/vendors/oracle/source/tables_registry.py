@@ -55,7 +55,7 @@ class Registry(Bound):
         self.native.run(
             f"INSERT INTO {self.prefix}TABLES (SCHEMANAME, TABLENAME, ACTIONS, REPL_KEY, TRIGGER_NAME, DEBUG) "
             "VALUES (:owner, :name, :actions, :repl_key, :trigger_name, :debug)",
-            self._place(table) | self._wanted(actions, name, debug) | {"repl_key": key},
+            self._names(table) | self._wanted(actions, name, debug) | {"repl_key": key},
         )
         return name
 
@@ -66,7 +66,7 @@ class Registry(Bound):
         self.native.run(
             f"UPDATE {self.prefix}TABLES SET ACTIONS = :actions, TRIGGER_NAME = :trigger_name, DEBUG = :debug, "
             "STATUS = 'CREATING' WHERE SCHEMANAME = :owner AND TABLENAME = :name",
-            self._place(table) | self._wanted(actions, trigger, debug),
+            self._names(table) | self._wanted(actions, trigger, debug),
         )
 
     def capture(self, table: TableName) -> str | None:
@@ -83,7 +83,7 @@ class Registry(Bound):
     def refused(self, table: TableName, reason: str) -> None:
         """Tells slaves, once, that `table` cannot be captured."""
         text = f"{self.prefix}STRUCTURE.NOTE_UNFIT(:owner, :name, :reason)"
-        self.native.call(text, self._place(table) | {"reason": reason[:1900]})
+        self.native.call(text, self._names(table) | {"reason": reason[:1900]})
 
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: removes its trigger and row; ITEMS stays."""
@@ -91,13 +91,13 @@ class Registry(Bound):
         for name in ("TABLES", "CURRENT_TABLES"):
             column = "TABLENAME" if name == "TABLES" else "RELNAME"
             text = f"DELETE FROM {self.prefix}{name} WHERE SCHEMANAME = :owner AND {column} = :name"
-            self.native.run(text, self._place(table))
+            self.native.run(text, self._names(table))
 
     def put_last(self, table: TableName) -> None:
         """Gives `table` the next REPL_KEY: it is loaded after all others."""
         self.native.run(
             f"UPDATE {self.prefix}TABLES SET REPL_KEY = :repl_key WHERE SCHEMANAME = :owner AND TABLENAME = :name",
-            self._place(table) | {"repl_key": self.draw()},
+            self._names(table) | {"repl_key": self.draw()},
         )
 
     def draw(self) -> int:
@@ -115,9 +115,9 @@ class Registry(Bound):
         return self.native.run(self.sql(name)).fetchall()
 
     def _call(self, procedure: str, table: TableName) -> None:
-        self.native.call(f"{self.prefix}{procedure}(:owner, :name)", self._place(table))
+        self.native.call(f"{self.prefix}{procedure}(:owner, :name)", self._names(table))
 
-    def _place(self, table: TableName) -> dict[str, Value]:
+    def _names(self, table: TableName) -> dict[str, Value]:
         return {"owner": names.owner_of(self.native, table), "name": table.name}
 
     @staticmethod

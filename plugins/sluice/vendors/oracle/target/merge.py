@@ -69,17 +69,17 @@ class OracleReplayer(Replayer[SlaveTable]):
     def insert(self, target: SlaveTable, row: Row, *, counted: bool = False) -> Statement:
         words = Words(target)
         columns, values = words.row(row)
-        return Statement(f"INSERT INTO {target.place} ({columns}) VALUES ({values})", words.values, counted)
+        return Statement(f"INSERT INTO {target.qualified} ({columns}) VALUES ({values})", words.values, counted)
 
     def update(self, target: SlaveTable, new: Row, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = Words(target)
-        text = f"UPDATE {target.place} t SET {words.sets(new)} WHERE {words.equal(row)}"
+        text = f"UPDATE {target.qualified} t SET {words.sets(new)} WHERE {words.equal(row)}"
         return Statement(f"{text} AND ROWNUM <= 1" if one else text, words.values, counted)
 
     def rename(self, target: SlaveTable, old: Row, new: Row) -> Statement:
         words = Words(target)
-        text = f"UPDATE {target.place} t SET {words.sets(new)} WHERE {words.equal(old)} AND NOT EXISTS "
-        text += f"(SELECT 1 FROM {target.place} t WHERE {words.equal(new)})"
+        text = f"UPDATE {target.qualified} t SET {words.sets(new)} WHERE {words.equal(old)} AND NOT EXISTS "
+        text += f"(SELECT 1 FROM {target.qualified} t WHERE {words.equal(new)})"
         return Statement(text, words.values)
 
     def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
@@ -91,7 +91,7 @@ class OracleReplayer(Replayer[SlaveTable]):
 
     def delete(self, target: SlaveTable, row: Row, *, counted: bool = False, one: bool = False) -> Statement:
         words = Words(target)
-        text = f"DELETE FROM {target.place} t WHERE {words.equal(row)}{' AND ROWNUM <= 1' if one else ''}"
+        text = f"DELETE FROM {target.qualified} t WHERE {words.equal(row)}{' AND ROWNUM <= 1' if one else ''}"
         return Statement(text, words.values, counted)
 
     def rows(
@@ -99,7 +99,7 @@ class OracleReplayer(Replayer[SlaveTable]):
     ) -> list[Texts]:
         words, texts = Words(target), ", ".join(target.column(name).text("t") for name in names)
         where = " AND ".join([words.equal(equal), *(f"NOT ({words.equal(row)})" for row in unlike)])
-        text = f"SELECT {texts or '1'} FROM {target.place} t WHERE {where}"
+        text = f"SELECT {texts or '1'} FROM {target.qualified} t WHERE {where}"
         rows = self.session.run(text if most is None else f"{text} AND ROWNUM <= {most}", words.values).fetchall()
         return [tuple(map(ColumnTexts.shown, row)) if names else () for row in rows]
 
@@ -120,7 +120,7 @@ _MARK = "\x01"
 class StageTable:
     """One set of rows in a stage table."""
 
-    place: str
+    table: str
     columns: tuple[str, ...]
     rows: int
 
@@ -142,7 +142,7 @@ def parts_of(rows: "pa.Table") -> Iterator[list[StagedRow]]:
 def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[StagedRow]]:
     """The rows of a stage table, some at a time."""
     selected = ", ".join(map(quoted, staged.columns))
-    text = f"SELECT {selected} FROM {staged.place} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
+    text = f"SELECT {selected} FROM {staged.table} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
     for above in range(0, staged.rows, ROWS):
         rows = session.run(text, {"above": above, "through": above + ROWS})
         yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in rows]
@@ -182,7 +182,7 @@ def _drop(session: OracleSession, names: Sequence[str]) -> None:
         session.run(f"DROP TABLE {quoted(name)} PURGE")
 
 
-def _filled(session: OracleSession, place: str, rows: "pa.Table") -> StageTable:
+def _filled(session: OracleSession, table: str, rows: "pa.Table") -> StageTable:
     columns = tuple(rows.column_names)
     lines = ["row_no NUMBER(19) NOT NULL PRIMARY KEY"]
     for name in columns:
@@ -191,16 +191,16 @@ def _filled(session: OracleSession, place: str, rows: "pa.Table") -> StageTable:
         else:
             longest = pc.max(pc.utf8_length(rows.column(name))).as_py() or 0
             lines.append(f"{quoted(name)} {f'VARCHAR2({SHORT} CHAR)' if longest < SHORT else 'CLOB'}")
-    session.run(f"CREATE TABLE {place} ({', '.join(lines)})")
+    session.run(f"CREATE TABLE {table} ({', '.join(lines)})")
     names = ", ".join(map(quoted, columns))
-    text = f"INSERT INTO {place} (row_no, {names}) VALUES (:row_no, {', '.join(f':{name}' for name in columns)})"
+    text = f"INSERT INTO {table} (row_no, {names}) VALUES (:row_no, {', '.join(f':{name}' for name in columns)})"
     done = 0
     with session.transaction():
         for part in parts_of(rows):
             marked = ({name: _marked(value) for name, value in row.items()} for row in part)
             session.run_many(text, [{"row_no": done + at, **row} for at, row in enumerate(marked, start=1)])
             done += len(part)
-    return StageTable(place, columns, rows.num_rows)
+    return StageTable(table, columns, rows.num_rows)
 
 
 def _marked(value: str | int | None) -> str | int | None:
@@ -221,14 +221,16 @@ class _Set(RowSet[SlaveTable]):
         """The slave's column that `c1`, `k2` or `b3` is of. Raises `ColumnMissing`."""
         return self.target.column((self.key if name[0] == "k" else self.columns)[int(name[1:]) - 1])
 
-    def under(self, places: Sequence[str]) -> str:
+    def under(self, columns: Sequence[str]) -> str:
         """The row of `t` is under this key."""
-        return " AND ".join(f"t.{self.own(place).quoted} = {self.own(place).value(f':{place}')}" for place in places)
+        return " AND ".join(
+            f"t.{self.own(column).quoted} = {self.own(column).value(f':{column}')}" for column in columns
+        )
 
     @property
     def match(self) -> str:
         """The row is under its key, and as it was."""
-        images = [self.target.column(name).same("t", f":{place}") for name, place in self.images]
+        images = [self.target.column(name).same("t", f":{column}") for name, column in self.images]
         return " AND ".join([self.under(self.key_places), *images])
 
     @property
@@ -249,8 +251,8 @@ class _Set(RowSet[SlaveTable]):
             values[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
         return values
 
-    def key_of(self, row: StagedRow, places: Sequence[str]) -> dict[str, str | None]:
-        texts = [row[place] for place in places]
+    def key_of(self, row: StagedRow, columns: Sequence[str]) -> dict[str, str | None]:
+        texts = [row[column] for column in columns]
         return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
 
 
@@ -281,7 +283,7 @@ class OracleMerger(Merger[_Set]):
         if not wanted:
             return
         self.targets.load(change.table for change in wanted)
-        order = {table: place for place, table in enumerate(self.targets.order({each.table for each in wanted}))}
+        order = {table: index for index, table in enumerate(self.targets.order({each.table for each in wanted}))}
         sets = [one for change in wanted for one in self._sets(change, safe)]
         sets.sort(key=lambda each: order[each.target.table])
         anew = self._anew(sets, safe)
@@ -329,28 +331,28 @@ class OracleMerger(Merger[_Set]):
 
     def delete(self, each: _Set, *, safe: bool) -> None:
         where = each.under(each.key_places) if safe else each.match
-        self._run(each, f"DELETE FROM {each.target.place} t WHERE {where}", expected=None if safe else 1)
+        self._run(each, f"DELETE FROM {each.target.qualified} t WHERE {where}", expected=None if safe else 1)
 
     def remove(self, each: _Set) -> None:
-        places = [f"c{number}" for number in range(1, len(each.columns) + 1)]
-        match = " AND ".join(each.own(place).same("t", f":{place}") for place in places)
-        text = f"DELETE FROM {each.target.place} t WHERE {match} AND ROWNUM <= :copies"
+        columns = [f"c{number}" for number in range(1, len(each.columns) + 1)]
+        match = " AND ".join(each.own(column).same("t", f":{column}") for column in columns)
+        text = f"DELETE FROM {each.target.qualified} t WHERE {match} AND ROWNUM <= :copies"
         self._run(each, text, expected="copies")
 
     def update(self, each: _Set) -> None:
         sets = ", ".join(f"{name} = {value}" for name, value in each.written)
-        self._run(each, f"UPDATE {each.target.place} t SET {sets} WHERE {each.match}", expected=1)
+        self._run(each, f"UPDATE {each.target.qualified} t SET {sets} WHERE {each.match}", expected=1)
 
     def insert(self, each: _Set) -> None:
         names, values = (", ".join(part) for part in zip(*each.written, strict=True))
-        self._run(each, f"INSERT INTO {each.target.place} ({names}) VALUES ({values})", expected=1)
+        self._run(each, f"INSERT INTO {each.target.qualified} ({names}) VALUES ({values})", expected=1)
 
     def put(self, each: _Set) -> None:
         """A unique value that another row has is a `Collision`: which row must go, the replay says."""
         sets = ", ".join(f"{name} = {value}" for name, value in each.written)
         names, values = (", ".join(part) for part in zip(*each.written, strict=True))
-        update = f"UPDATE {each.target.place} t SET {sets} WHERE {each.under(each.new_key_places)}"
-        insert = f"INSERT INTO {each.target.place} ({names}) VALUES ({values})"
+        update = f"UPDATE {each.target.qualified} t SET {sets} WHERE {each.under(each.new_key_places)}"
+        insert = f"INSERT INTO {each.target.qualified} ({names}) VALUES ({values})"
         for part in each.parts():
             counts = self._counts(each, update, part)
             self._counts(each, insert, [row for row, count in zip(part, counts, strict=True) if count == 0])
@@ -387,7 +389,7 @@ class OracleMerger(Merger[_Set]):
         shown = mask.row(table, key)
         if self.replayer().rows_under(each.target, key) != 1 or not each.images:
             return Drift(table, shown, action, "one", rows_found(count))
-        former = {name: _text(row[place]) for name, place in each.images}
+        former = {name: _text(row[column]) for name, column in each.images}
         return Drift.of_values(table, shown, action, differing(self.session, each.target, key, former), mask)
 
 
@@ -435,7 +437,7 @@ class OracleApplyTarget(ApplyTarget):
     def filled(self, connection: Session, table: TableName) -> bool:
         if catalog.shape(connection, table) is None:
             return False
-        row = native(connection).run(f"SELECT COUNT(*) FROM {names.place(table)} WHERE ROWNUM <= 1").fetchone()
+        row = native(connection).run(f"SELECT COUNT(*) FROM {names.qualified(table)} WHERE ROWNUM <= 1").fetchone()
         return bool(row and row[0])
 
 

@@ -35,9 +35,9 @@ class SlaveTable(PlainSlaveTable[SlaveColumn]):
     """Whether other tables refer to its rows: then these cannot be deleted, or are deleted with them."""
 
     @property
-    def place(self) -> str:
+    def qualified(self) -> str:
         """Its quoted name."""
-        return names.place(self.table)
+        return names.qualified(self.table)
 
     def uniques_beside(self, key: Sequence[str]) -> list[OwnIndex]:
         """The unique indexes of columns that are not the key itself."""
@@ -58,11 +58,11 @@ class Words:
 
     def value(self, name: str, text: str | None) -> str:
         """A value of a column. Raises `ColumnMissing`."""
-        return self.target.column(name).value(self._place(name, text))
+        return self.target.column(name).value(self._bind(name, text))
 
     def equal(self, row: Mapping[str, str | None]) -> str:
         """The columns of `t` have these values, NULL being one."""
-        parts = [self.target.column(name).same("t", self._place(name, text)) for name, text in row.items()]
+        parts = [self.target.column(name).same("t", self._bind(name, text)) for name, text in row.items()]
         return " AND ".join(parts) or "1 = 1"
 
     def sets(self, row: Mapping[str, str | None]) -> str:
@@ -77,10 +77,10 @@ class Words:
         columns = ", ".join(self.target.column(name).quoted for name in written)
         return columns, ", ".join(self.value(name, text) for name, text in written.items())
 
-    def _place(self, name: str, text: str | None) -> str:
-        place = f"v{len(self.values)}"
-        self.values[place] = self.target.column(name).bind(text)
-        return f":{place}"
+    def _bind(self, name: str, text: str | None) -> str:
+        bind = f"v{len(self.values)}"
+        self.values[bind] = self.target.column(name).bind(text)
+        return f":{bind}"
 
 
 class SlaveTables(PlainSlaveTables[SlaveTable]):
@@ -105,14 +105,14 @@ def differing(
     values: dict[str, tuple[str | None, str | None]] = {}
     for name, text in former.items():
         own, words = target.column(name), Words(target)
-        query = f"SELECT {own.text('t')} FROM {target.place} t WHERE {words.equal(key)}"
+        query = f"SELECT {own.text('t')} FROM {target.qualified} t WHERE {words.equal(key)}"
         present = own.bind(text) is not None
         query += f" AND NOT {words.equal({name: text})}" if present else f" AND t.{own.quoted} IS NOT NULL"
         row = session.run(query, words.values).fetchone()
         if row is None and present:
             # A comparison with NULL is neither true nor false.
             words = Words(target)
-            query = f"SELECT NULL FROM {target.place} t WHERE {words.equal(key)} AND t.{own.quoted} IS NULL"
+            query = f"SELECT NULL FROM {target.qualified} t WHERE {words.equal(key)} AND t.{own.quoted} IS NULL"
             row = session.run(query, words.values).fetchone()
         if row is not None:
             values[name] = ColumnTexts.shown(row[0]), text

@@ -47,8 +47,8 @@ class OracleDefinitions(Definitions):
     def quoted(self, *names: str) -> str:
         return quoted(*names)
 
-    def place(self, table: TableName) -> str:
-        return names.place(table)
+    def qualified(self, table: TableName) -> str:
+        return names.qualified(table)
 
     def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
         for name in columns:
@@ -56,13 +56,13 @@ class OracleDefinitions(Definitions):
                 raise Unindexable(f"its column {name} is a LOB there")
         kind = "UNIQUE INDEX" if index.unique else "INDEX"
         listed = ", ".join(map(quoted, columns))
-        return f"CREATE {kind} {quoted(index.name)} ON {names.place(index.table)} ({listed})"
+        return f"CREATE {kind} {quoted(index.name)} ON {names.qualified(index.table)} ({listed})"
 
     def drop_index_statement(self, table: TableName, name: str) -> str:
         return f"DROP INDEX {quoted(name)}"
 
     def drop_foreign_key_statement(self, table: TableName, name: str) -> str:
-        return f"ALTER TABLE {names.place(table)} DROP CONSTRAINT {quoted(name)}"
+        return f"ALTER TABLE {names.qualified(table)} DROP CONSTRAINT {quoted(name)}"
 
     def rename_index_statement(self, table: TableName, name: str, new: str) -> str:
         return f"ALTER INDEX {quoted(name)} RENAME TO {quoted(new)}"
@@ -75,7 +75,7 @@ def clause(key: ForeignKey) -> str:
     """A foreign key as ADD CONSTRAINT takes it."""
     columns, parents = (", ".join(map(quoted, each)) for each in (key.columns, key.parent_columns))
     action = {"c": " ON DELETE CASCADE", "n": " ON DELETE SET NULL"}.get(key.on_delete, "")
-    return f"FOREIGN KEY ({columns}) REFERENCES {names.place(key.parent)} ({parents}){action}"
+    return f"FOREIGN KEY ({columns}) REFERENCES {names.qualified(key.parent)} ({parents}){action}"
 
 
 def column_clause(column: Column, *, default: str = "") -> str:
@@ -119,12 +119,12 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
             lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in definition.shape.key)})")
         body = ",\n    ".join(lines)
         try:
-            session.run(f"CREATE TABLE {names.place(table)} (\n    {body}\n)")
+            session.run(f"CREATE TABLE {names.qualified(table)} (\n    {body}\n)")
         except StatementFailed as error:
             if error.server_code != _NO_SUCH_USER:
                 raise
             raise type(error)(
-                f"{session.place}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
+                f"{session.server}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
                 f"{quoted(table.schema)} NO AUTHENTICATION, with a quota, and let this account create tables there"
             ) from error
 
@@ -137,7 +137,9 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         scratch = TableName(names.HERE, f"SLUICE_SCRATCH_{name}")
         if catalog.shape(session, scratch) is None:
             try:
-                session.run(f"CREATE GLOBAL TEMPORARY TABLE {names.place(scratch)} ({columns}) ON COMMIT PRESERVE ROWS")
+                session.run(
+                    f"CREATE GLOBAL TEMPORARY TABLE {names.qualified(scratch)} ({columns}) ON COMMIT PRESERVE ROWS"
+                )
             except StatementFailed as error:
                 if error.server_code != _NAME_USED:  # another session was faster
                     raise
@@ -146,7 +148,7 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
     def drop_table(self, connection: Session, table: TableName) -> None:
         """Drops a table that this update created."""
         if catalog.shape(connection, table) is not None:
-            native(connection).run(f"DROP TABLE {names.place(table)} PURGE")
+            native(connection).run(f"DROP TABLE {names.qualified(table)} PURGE")
 
     def strip(
         self, connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]
@@ -157,7 +159,7 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         again = {(each.table, each.name) for each in constraints_of_master if each.kind == "f"}
         for own in catalog.foreign_keys(connection, tables):
             if (own.key.child, own.name) in again:
-                session.run(f"ALTER TABLE {names.place(own.key.child)} DROP CONSTRAINT {quoted(own.name)}")
+                session.run(f"ALTER TABLE {names.qualified(own.key.child)} DROP CONSTRAINT {quoted(own.name)}")
                 dropped.append(f"foreign key {own.name} of {own.key.child}")
         for index in catalog.own_indexes(connection, tables):
             if index.primary or not index.whole:
@@ -179,11 +181,11 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         links = ((own.key.child, own.key.parent) for own in catalog.foreign_keys(connection, tables))
         for table in reversed(write_order(tables, links)):
             try:
-                session.run(f"TRUNCATE TABLE {names.place(table)}")
+                session.run(f"TRUNCATE TABLE {names.qualified(table)}")
             except StatementFailed as error:
                 if error.server_code != _REFERRED:
                     raise
-                session.run(f"DELETE FROM {names.place(table)}")
+                session.run(f"DELETE FROM {names.qualified(table)}")
 
     def write(
         self,
@@ -199,14 +201,14 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         session, shape = native(connection), catalog.shape(connection, table)
         types = {column.name: column.type for column in shape.columns} if shape else {}
         own = [ColumnTexts(name, types.get(name, "CLOB")) for name in columns]
-        values = ", ".join(column.value(f":v{place}") for place, column in enumerate(own))
-        statement = f"INSERT INTO {names.place(table)} ({', '.join(each.quoted for each in own)}) VALUES ({values})"
+        values = ", ".join(column.value(f":v{index}") for index, column in enumerate(own))
+        statement = f"INSERT INTO {names.qualified(table)} ({', '.join(each.quoted for each in own)}) VALUES ({values})"
         written = 0
         for rows in csv_rows.tables(pieces, columns):
             for start in range(0, rows.num_rows, ROWS_AT_ONCE):
                 texts = [column.to_pylist() for column in rows.slice(start, ROWS_AT_ONCE).columns]
                 bound: list[dict[str, Value]] = [
-                    {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
+                    {f"v{index}": column.bind(text) for index, (column, text) in enumerate(zip(own, row, strict=True))}
                     for row in zip(*texts, strict=True)
                 ]
                 try:
@@ -226,9 +228,9 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         """Deletes the rows of these keys."""
         session = native(connection)
         own = [ColumnTexts(column.name, column.type) for column in order.shape.key]
-        match = " AND ".join(f"{column.quoted} = {column.value(f':k{place}')}" for place, column in enumerate(own))
+        match = " AND ".join(f"{column.quoted} = {column.value(f':k{index}')}" for index, column in enumerate(own))
         rows: list[dict[str, Value]] = [
-            {f"k{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, key, strict=True))}
+            {f"k{index}": column.bind(text) for index, (column, text) in enumerate(zip(own, key, strict=True))}
             for key in keys
         ]
         session.run_many(f"DELETE FROM {order.source} WHERE {match}", rows)
@@ -243,7 +245,7 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         except StatementFailed as error:
             if error.server_code != _NOT_ANALYZED:
                 raise
-            log.info("%s: no statistics of %s were gathered: %s", session.place, table, error.reason)
+            log.info("%s: no statistics of %s were gathered: %s", session.server, table, error.reason)
 
 
 LOAD_TARGET = OracleLoadTarget()
@@ -267,16 +269,16 @@ class OracleAlterer(Alterer[SlaveTable]):
 
     def drop_table(self, table: TableName) -> None:
         if catalog.shape(self.session, table) is not None:
-            self.do(table, f"DROP TABLE {names.place(table)}")
+            self.do(table, f"DROP TABLE {names.qualified(table)}")
 
     def rename_table(self, old: TableName, new: TableName) -> None:
         if old.schema != new.schema:
             raise DefinitionRefused(new, f"it moved from the schema {old.schema}, which no table does here", AGAIN)
-        self.do(new, f"ALTER TABLE {names.place(old)} RENAME TO {quoted(new.name)}")
+        self.do(new, f"ALTER TABLE {names.qualified(old)} RENAME TO {quoted(new.name)}")
 
     def alter_table(self, change: TableChange, placed: Callable[[], None]) -> None:
         """Each statement skips what an earlier try has done."""
-        table, altered = change.table, f"ALTER TABLE {names.place(change.table)}"
+        table, altered = change.table, f"ALTER TABLE {names.qualified(change.table)}"
         if change.drops_key:
             self.do(table, f"{altered} DROP PRIMARY KEY")
         for name in change.dropped:
@@ -299,7 +301,7 @@ class OracleAlterer(Alterer[SlaveTable]):
             self.do(table, f"{altered} ADD PRIMARY KEY ({', '.join(map(quoted, change.key))})")
 
     def _add_column(self, table: TableName, column: Column, missing: str | None) -> None:
-        altered = f"ALTER TABLE {names.place(table)}"
+        altered = f"ALTER TABLE {names.qualified(table)}"
         if missing is None:
             loose = Column(column.name, column.type, column.position, nullable=True)
             self.do(table, f"{altered} ADD ({column_clause(loose)})")
@@ -327,5 +329,5 @@ class OracleAlterer(Alterer[SlaveTable]):
         for values in keys:
             words = Words(target)
             where = words.equal({own.name: value for own, value in zip(key, values, strict=True)})
-            done += self.session.run(f"DELETE FROM {target.place} t WHERE {where}", words.values).rowcount
+            done += self.session.run(f"DELETE FROM {target.qualified} t WHERE {where}", words.values).rowcount
         return done

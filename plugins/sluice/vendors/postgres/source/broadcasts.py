@@ -48,9 +48,9 @@ class PostgresBroadcasts(Bound):
         ahead = not seen.covers_all_of(wanted)
         return Waiting(id_, statement, seconds, shown, wanted.after(seen) if ahead else wanted)
 
-    def answer(self, id_: int, place: str, answer: Answer) -> None:
+    def answer(self, id_: int, replier: str, answer: Answer) -> None:
         text = self.sql("statements_answer")
-        self.session.execute(text, {"id": id_, "place": place, "answer": answer.text()})
+        self.session.execute(text, {"id": id_, "place": replier, "answer": answer.text()})
 
     def withdraw(self, id_: int) -> None:
         text = self.sql("statements_withdraw")
@@ -64,7 +64,7 @@ class PostgresBroadcasts(Bound):
         broadcasts = []
         for number_, statement, slaves, asked_by, asked_at, texts in rows:
             texts = json.loads(texts) if isinstance(texts, str) else texts
-            answers = {place: Answer.parse(text) for place, text in texts.items()}
+            answers = {replier: Answer.parse(text) for replier, text in texts.items()}
             of_slaves = {slave: answers.get(slave) for slave in slaves}
             broadcasts.append(Broadcast(number_, statement, asked_by, asked_at, answers.get(""), of_slaves))
         return broadcasts

@@ -30,7 +30,7 @@ class Call(NamedTuple):
 class OwnerCode(TableRefused):
     """A table is not read, because that could run a function of its owner."""
 
-    def __init__(self, place: str, table: TableName, call: Call | None):
+    def __init__(self, server: str, table: TableName, call: Call | None):
         why = (
             "something else than a table has its name, which could run functions of its owner"
             if call is None
@@ -39,7 +39,7 @@ class OwnerCode(TableRefused):
         remedy = "" if call is None else f" {REMEDY}"
         super().__init__(
             table,
-            f"{place}: {table} is not read: {why} with the rights of this account.{remedy} Then load the table, if it "
+            f"{server}: {table} is not read: {why} with the rights of this account.{remedy} Then load the table, if it "
             "was being loaded.",
         )
 
@@ -53,7 +53,7 @@ def expect_none(connection: Session, table: TableName) -> None:
     """Raises `OwnerCode`, unless the session may trust the owners. Costs a query of the catalogue."""
     if isinstance(connection, PostgresSession) and not connection.trusts_owners:
         for name, function, owner in _found(connection, [table]):
-            raise OwnerCode(connection.place, table, Call(name, function, owner) if function else None)
+            raise OwnerCode(connection.server, table, Call(name, function, owner) if function else None)
 
 
 def lock(connection: Session, table: TableShape) -> None:

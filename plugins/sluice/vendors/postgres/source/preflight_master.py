@@ -79,10 +79,10 @@ class _Master:
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
         yield from self._of_owners()
-        place = self._capture.own
-        yield from own_schema.issues(self.connection, place)
+        schema = self._capture.own
+        yield from own_schema.issues(self.connection, schema)
         reachable = privileges.logged_in(self.connection) and (own.usage or own.owner is None)
-        if reachable and not own_schema.foreign(self.connection, place):
+        if reachable and not own_schema.foreign(self.connection, schema):
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
@@ -198,9 +198,9 @@ class _Master:
 
     def _of_settings(self) -> Iterator[Issue]:
         rows = self.connection.execute(sql_files.render("postgres", "preflight_settings")).fetchall()
-        for name, value, place, statement in rows:
+        for name, value, set_in, statement in rows:
             yield issue(
-                f"{place} without the setting {name} = {value}",
+                f"{set_in} without the setting {name} = {value}",
                 "a statement of many rows keeps them twice more until they are captured, in temporary files beyond "
                 "work_mem: it may fail although it would not without the capture"
                 if name == "temp_file_limit"

@@ -61,7 +61,7 @@ class PostgresQueue(Bound, ItemsQueue):
         row = self.session.execute(statement).fetchone()
         assert row is not None
         low, next_xid, snapshot, high, time, lsn, system, timeline = row
-        origin = Origin(system, timeline, server_identity.place(lsn))
+        origin = Origin(system, timeline, server_identity.offset(lsn))
         before = None if previous is None else SnapshotPosition.of(previous)
         if before is not None:
             self._expect_history(before, origin)
@@ -144,7 +144,7 @@ class PostgresQueue(Bound, ItemsQueue):
             first = self.session.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
             history = first[0] if first else None
         left = server_identity.switches(history) if history is not None else None
-        server_identity.prove(former, now, left, server_identity.place(replayed) if replayed else None)
+        server_identity.prove(former, now, left, server_identity.offset(replayed) if replayed else None)
         log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
 
     def secure(self, position: Position) -> list[Position]:
@@ -310,7 +310,9 @@ class PostgresQueue(Bound, ItemsQueue):
         applied = " AND ".join(f"NOT ({_of(table)})" for table in sorted(left_out)) or "true"
         statement = self.sql("queue_first", window=Condition.of(window).sql, applied=applied)
         rows = self.session.execute(statement.encode()).fetchall()
-        return [WaitingTable(TableName(place, name), changes, tuple(actions)) for place, name, changes, actions in rows]
+        return [
+            WaitingTable(TableName(schema, name), changes, tuple(actions)) for schema, name, changes, actions in rows
+        ]
 
     @contextmanager
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> Iterator[Snapshot]:

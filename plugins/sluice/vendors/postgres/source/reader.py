@@ -252,7 +252,7 @@ class PostgresReader:
                 return _taken(reader, room)
         except adbc_driver_manager.Error as error:
             self._drop(stream)
-            raise _classified(error, self.info.place) from error
+            raise _classified(error, self.info.server) from error
         except TooManyBytes:
             self._drop(stream)  # this also ends the statement
             raise
@@ -320,9 +320,9 @@ def taken_over(items: pa.Table) -> pa.Table:
             for row in left_out.select(["repl_key", "schema", "table", "left_out"]).to_pylist()
         ]
     items = items.drop_columns(["unordered", "left_out"])
-    place = items.column_names.index("trans_key")
-    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
-    taken = items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+    index = items.column_names.index("trans_key")
+    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(index).chunks if len(chunk)]
+    taken = items.set_column(index, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
     return marked(taken, unordered=unordered, oversized=oversized)
 
 
@@ -332,8 +332,8 @@ def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:
     return np.frombuffer(data, ">i8", len(eight), begin).astype(np.int64)
 
 
-def _classified(error: adbc_driver_manager.Error, place: str) -> SluiceError:
+def _classified(error: adbc_driver_manager.Error, server: str) -> SluiceError:
     if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
         # ADBC passes on libpq's text where the server did not answer.
-        return classify(psycopg.OperationalError(str(error)), place)
-    return classify(error, place)
+        return classify(psycopg.OperationalError(str(error)), server)
+    return classify(error, server)

@@ -58,14 +58,14 @@ def _regular(pattern: TablePattern) -> str:
 
 def regular_expression(wildcard: str) -> str:
     """A file name pattern with `*`, `?` and `[…]` as a regular expression of PostgreSQL."""
-    expression, place = "", 0
-    while place < len(wildcard):
-        letter = wildcard[place]
-        place += 1
-        end = _end_of_set(wildcard, place) if letter == "[" else -1
+    expression, at = "", 0
+    while at < len(wildcard):
+        letter = wildcard[at]
+        at += 1
+        end = _end_of_set(wildcard, at) if letter == "[" else -1
         if end >= 0:
-            expression += _set(wildcard[place:end])
-            place = end + 1
+            expression += _set(wildcard[at:end])
+            at = end + 1
         else:
             expression += {"*": ".*", "?": "."}.get(letter) or escaped(letter)
     return f"^{expression}$"
@@ -85,15 +85,15 @@ def _end_of_set(wildcard: str, start: int) -> int:
 def _set(inside: str) -> str:
     """The regular expression for the letters and ranges between brackets; `!` negates them."""
     negated, rest = inside.startswith("!"), inside.removeprefix("!")
-    members, place = "", 0
-    while place < len(rest):
-        if rest[place + 1 : place + 2] == "-" and place + 2 < len(rest):
-            first, last = rest[place], rest[place + 2]
+    members, at = "", 0
+    while at < len(rest):
+        if rest[at + 1 : at + 2] == "-" and at + 2 < len(rest):
+            first, last = rest[at], rest[at + 2]
             members += f"{escaped(first)}-{escaped(last)}" if first <= last else ""
-            place += 3
+            at += 3
         else:
-            members += escaped(rest[place])
-            place += 1
+            members += escaped(rest[at])
+            at += 1
     if not members:
         return "." if negated else "(?!)"
     return f"[{'^' if negated else ''}{members}]"

@@ -103,20 +103,20 @@ class Registry(Bound):
 
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: drops its triggers and its row, keeps ITEMS, and adds an item DROP."""
-        place = [table.schema, table.name]
+        names = [table.schema, table.name]
         row = self.session.execute(
-            f"SELECT {self.name('described')}(%s, %s) WHERE {self.name('relation')}(%s, %s) IS NOT NULL", place * 2
+            f"SELECT {self.name('described')}(%s, %s) WHERE {self.name('relation')}(%s, %s) IS NOT NULL", names * 2
         ).fetchone()
         # A table that was made a moment ago has triggers over a function of all: first it gets functions to be dropped.
         self.session.execute(
             f"SELECT {self.name('create_trigger')}(x.schemaname, x.tablename) FROM {self.name('captures')} x "
             "WHERE x.schemaname = %s AND x.tablename = %s AND x.mode = 'statement' AND x.trigger_fingerprint = ''",
-            place,
+            names,
         )
         # Dropping the triggers waits for the table's writers, so the item is queued behind their changes.
-        self.session.execute(f"DELETE FROM {self.name('tables')} WHERE schemaname = %s AND tablename = %s", place)
+        self.session.execute(f"DELETE FROM {self.name('tables')} WHERE schemaname = %s AND tablename = %s", names)
         if row is not None and row[0] is not None:
-            self.session.execute(f"SELECT {self.name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*place, row[0]])
+            self.session.execute(f"SELECT {self.name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*names, row[0]])
 
     def put_last(self, table: TableName) -> None:
         """Gives `table` the next REPL_KEY, so that it is loaded after all others."""

@@ -115,9 +115,9 @@ def additions(enum: EnumType, present: Sequence[str], names: Names, before: Coll
         if existing is None:
             existing = _waiting(number) if names.renamed(enum) or label in labels else label
             first = f" BEFORE {literal(labels[0])}" if labels else ""
-            place = f" AFTER {literal(neighbour)}" if neighbour is not None else first
+            after = f" AFTER {literal(neighbour)}" if neighbour is not None else first
             name = quoted(enum.schema, enum.name)
-            statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(existing)}{place}")
+            statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(existing)}{after}")
             labels.insert(labels.index(neighbour) + 1 if neighbour is not None else 0, existing)
         neighbour = existing
     return statements

@@ -100,8 +100,8 @@ class MergeStep:
             return []
         numbered = ((self.target.column(name), f"b{number}") for number, name in enumerate(self.columns, start=1))
         return [
-            (column, self.rows.image(place))
-            for column, place in numbered
+            (column, self.rows.image(column_of_stage))
+            for column, column_of_stage in numbered
             if column.name not in self.key and column.comparable(self.cascades)
         ]
 
@@ -200,7 +200,7 @@ class Merger:
 
     def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, reinserted: Collection[TableName]) -> int:
         self.targets.load(change.table for change in changes)
-        rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
+        rank = {table: index for index, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, reinserted)
         if self.cascades:
             self._reject_unsafe_cascades(steps, rank)
@@ -359,10 +359,10 @@ class Merger:
             for text in before:
                 yield text, ()
             # A generator: the slave works on the first statement while the next ones are made.
-            for place, step in enumerate(steps):
+            for index, step in enumerate(steps):
                 source = stage.arrays(step.rows.arrow, step.typed)
                 for text in step.texts(source):
-                    owners.append(place)
+                    owners.append(index)
                     yield text, source.parameters
 
         try:
@@ -372,8 +372,8 @@ class Merger:
                 raise failed.error from None
             raise _Failed(steps[owners[failed.index - len(before)]], failed.error) from failed.error
         counts = [0] * len(steps)
-        for place, count in zip(owners, touched, strict=True):
-            counts[place] += count
+        for owner, count in zip(owners, touched, strict=True):
+            counts[owner] += count
         return counts
 
     def _alone(self, step: MergeStep) -> int:
@@ -546,9 +546,9 @@ class _RowSets:
 
     def reinsert_updates(self, safe: bool) -> None:
         """Deletes and inserts rows instead of updating them; in safe mode also rows to insert, which may exist."""
-        places = [f"c{self.columns.index(name) + 1}" for name in self.key]
+        columns = [f"c{self.columns.index(name) + 1}" for name in self.key]
         changed = self.rows["updates"] + (self.rows["inserts"] if safe else [])
-        self.rows["deletes"] += [rows.deleted(places, self.images) for rows in changed]
+        self.rows["deletes"] += [rows.deleted(columns, self.images) for rows in changed]
         self.rows["inserts"] += [rows.only("c") for rows in self.rows["updates"]]
         self.rows["updates"] = []
 

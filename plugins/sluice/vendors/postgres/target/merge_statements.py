@@ -41,7 +41,7 @@ def insert(
         values=", ".join(f"s.c{number}" for number, _ in chosen),
         source=source,
         condition=condition,
-        order=f"ORDER BY {', '.join(f's.{place}' for place in order)}" if order else "",
+        order=f"ORDER BY {', '.join(f's.{staged}' for staged in order)}" if order else "",
     )
 
 
@@ -56,11 +56,11 @@ def remove(target: SlaveTable, columns: Sequence[str], source: str) -> str:
     )
 
 
-def same_key(target: SlaveTable, key: Sequence[str], places: Sequence[str]) -> str:
-    """The condition that the slave's row has the key in the source's columns `places`."""
+def same_key(target: SlaveTable, key: Sequence[str], columns: Sequence[str]) -> str:
+    """The condition that the slave's row has the key in the source's columns `columns`."""
     return " AND ".join(
-        f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.{place}"
-        for column, place in ((target.column(name), place) for name, place in zip(key, places, strict=True))
+        f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.{staged}"
+        for column, staged in ((target.column(name), staged) for name, staged in zip(key, columns, strict=True))
     )
 
 
@@ -83,7 +83,7 @@ def same_row(target: SlaveTable, columns: Sequence[str], letter: str = "c") -> s
 
 def same_images(images: Iterable[tuple[SlaveColumn, str]]) -> list[str]:
     """One condition a column: the slave's row has the former value. `images`: columns, and where those values are."""
-    return [same_value(column, f"s.{place}") for column, place in images]
+    return [same_value(column, f"s.{staged}") for column, staged in images]
 
 
 def same_value(column: SlaveColumn, value: str) -> str:
@@ -132,7 +132,7 @@ def differing(
         "merge_differing",
         shown=", ".join(f"s.{name}::text" for name in shown),
         now=", ".join(f"t.{column.quoted}::text" for column, _ in images),
-        before=", ".join(f"s.{place}::text" for _, place in images),
+        before=", ".join(f"s.{staged}::text" for _, staged in images),
         other=", ".join(f"NOT ({condition})" for condition in same),
         target=target.only,
         source=source,

@@ -119,11 +119,11 @@ class _Slave:
             yield schema_issue(self.account.role, own, _OWN)
         yield from self._of_creation()
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
-        place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
-        yield from own_schema.issues(self.connection, place)
+        schema = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
+        yield from own_schema.issues(self.connection, schema)
         logged_in = privileges.logged_in(self.connection)
         if logged_in:
-            yield from self._of_place(place)
+            yield from self._of_own_schema(schema)
         yield from self._of_captures()
         yield from self._of_tables()
         if not session_settings.may_silence(self.connection):
@@ -139,12 +139,12 @@ class _Slave:
             yield from of_sequences(self.connection, list(self.existing), strange)
             yield from self._of_disk()
 
-    def _of_place(self, place: OwnSchema) -> Iterator[Issue]:
-        if schemas := own_schema.elsewhere(self.connection, place):
+    def _of_own_schema(self, schema: OwnSchema) -> Iterator[Issue]:
+        if schemas := own_schema.elsewhere(self.connection, schema):
             yield issue(
                 "the schema of CHECKPOINT",
-                own_schema.elsewhere_reason(place, schemas),
-                remedy=own_schema.elsewhere_remedy(place, schemas),
+                own_schema.elsewhere_reason(schema, schemas),
+                remedy=own_schema.elsewhere_remedy(schema, schemas),
             )
 
     def _needs(self) -> dict[str, dict[str, str]]:

@@ -136,8 +136,8 @@ def arrays(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> Arrays:
         f"u.{name}::{'bigint' if column is None else column.plain} AS {name}"
         for name, column in zip(names, typed, strict=True)
     )
-    places = ", ".join(f"${number}::text[]" for number in range(1, len(names) + 1))
-    sql = f"(SELECT {casts} FROM unnest({places}) AS u ({', '.join(names)}))"
+    parameters = ", ".join(f"${number}::text[]" for number in range(1, len(names) + 1))
+    sql = f"(SELECT {casts} FROM unnest({parameters}) AS u ({', '.join(names)}))"
     return Arrays(sql, tuple(_array(column) for column in rows.itercolumns()))
 
 
@@ -214,9 +214,9 @@ def copy(
     """
     cursor = native(connection).cursor()
     try:
-        for place, column in enumerate(typed):
+        for index, column in enumerate(typed):
             if column is not None and column.misread:
-                column.expect_readable(rows.column(place).to_pylist())
+                column.expect_readable(rows.column(index).to_pylist())
         with cursor.copy(f"COPY {relation} {columns} FROM STDIN") as stream:
             size = max(1, min(_COPY_ROWS, rows.num_rows * _COPY_BYTES // max(rows.nbytes, 1)))
             for at in range(0, rows.num_rows, size):
@@ -250,12 +250,12 @@ def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Seque
     rest = match[2] or ""
     names = [(label, number) for number, label in enumerate(rows.column_names)]
     names += [(column.name, number) for number, column in enumerate(typed) if column]
-    places = [(len(name), number) for name, number in names if rest.startswith((f"{name}:", f"{name},"))]
-    if not places:
+    found = [(len(name), number) for name, number in names if rest.startswith((f"{name}:", f"{name},"))]
+    if not found:
         return ValueUnfit(target.table, reason, column=error.diag.column_name)
-    place = max(places)[1]
-    column = typed[place]
-    value = rows.column(place)[int(match[1]) - 1].as_py() if int(match[1]) <= rows.num_rows else None
+    index = max(found)[1]
+    column = typed[index]
+    value = rows.column(index)[int(match[1]) - 1].as_py() if int(match[1]) <= rows.num_rows else None
     shown = None if column is None or column.name in target.hidden else value
     return ValueUnfit(target.table, reason, column=column.name if column else None, value=shown)
 

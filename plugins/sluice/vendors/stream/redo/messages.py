@@ -75,8 +75,8 @@ def head(raw: bytes) -> Head:
     if match is None or _doubtful(raw):
         # A line that was cut off has no line end. In texts, quotation marks are escaped.
         last = None
-        for place in _BEGIN.finditer(raw, 1):
-            last = _HEAD.match(raw, place.start()) or last
+        for at in _BEGIN.finditer(raw, 1):
+            last = _HEAD.match(raw, at.start()) or last
         if last is None:
             raise Unfit(_reason(raw))
         match = last
@@ -105,7 +105,7 @@ def schema_of(raw: bytes, begin: int = 0) -> tuple[int, int] | None:
     begin += len(SCHEMA)
     end = raw.find(_BEHIND[0], begin)
     if end < 0:
-        end = min((place for each in _BEHIND[1:] if (place := raw.find(each, begin)) >= 0), default=-1)
+        end = min((at for each in _BEHIND[1:] if (at := raw.find(each, begin)) >= 0), default=-1)
     return (begin, end + 1) if end >= 0 else None
 
 

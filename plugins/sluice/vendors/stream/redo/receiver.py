@@ -26,7 +26,7 @@ from sluice.vendors.stream.redo.protocol import (
     ResponseCode,
     frame,
 )
-from sluice.vendors.stream.redo.spool import Spool, SpoolFull, last_place
+from sluice.vendors.stream.redo.spool import Spool, SpoolFull, last_durable
 
 log = logging.getLogger("sluice.redo")
 
@@ -88,7 +88,7 @@ class Receiver:
         """The number of messages since this receiver began."""
         self.last_heard = 0.0
         """By the monotonic clock."""
-        self.durable = last_place(folder)
+        self.durable = last_durable(folder)
         """`c_scn` and `c_idx` up to which everything is on disk."""
         self.sequence = 0
         self.time = 0.0
@@ -149,8 +149,8 @@ class Receiver:
                 return
         if known.code is ResponseCode.REPLICATE:
             # The whole group of redo records that may be incomplete comes again: the merge recognises its transactions.
-            place = spool.durable[0] - 1 if spool.durable is not None else 0
-            request = Request(RequestCode.CONTINUE, self.database, c_scn=place, c_idx=0)
+            number = spool.durable[0] - 1 if spool.durable is not None else 0
+            request = Request(RequestCode.CONTINUE, self.database, c_scn=number, c_idx=0)
             known = self._answer(connection, frames, request)
             if known.code is ResponseCode.REPLICATE:
                 return
@@ -217,10 +217,10 @@ class Receiver:
             self.ddl = scn
 
     def _confirm(self, connection: socket.socket, spool: Spool) -> None:
-        place = spool.sync()
-        if place is None:
+        durable = spool.sync()
+        if durable is None:
             return
-        self.durable = place
+        self.durable = durable
         # The printed index is the message's own plus one.
-        request = Request(RequestCode.CONFIRM, self.database, c_scn=place[0], c_idx=place[1] - 1)
+        request = Request(RequestCode.CONFIRM, self.database, c_scn=durable[0], c_idx=durable[1] - 1)
         connection.sendall(frame(request.encode()))

@@ -22,7 +22,7 @@ class TableReader:
     def __init__(self, schema: Mapping[str, Any], key: Collection[str], naming: Naming, unit: str):
         """`key`: by the master's names of its columns. Raises `Unfit` for a column that cannot be replicated."""
         self.table = TableName(naming(schema["owner"]), naming(schema["table"]))
-        self._place = self.table.schema, self.table.name
+        self._names = self.table.schema, self.table.name
         columns = schema.get("columns")
         if not columns:
             raise Unfit("has no columns: format.schema must be 7 for OpenLogReplicator")
@@ -38,9 +38,9 @@ class TableReader:
             self._columns[name] = target, converter(column["type"], unit)
             if column["type"] in LARGE:
                 self._large.add(target)
-            place = ordered.index(name) + 1 if name in ordered else 0
-            nullable = bool(column.get("nullable", True)) and not place
-            made.append(Column(target, slave_type(column), position, nullable, place))
+            number = ordered.index(name) + 1 if name in ordered else 0
+            nullable = bool(column.get("nullable", True)) and not number
+            made.append(Column(target, slave_type(column), position, nullable, number))
         if len(ordered) != len(set(key)):
             raise Unfit(f"lacks {', '.join(sorted(set(key) - set(ordered)))}, of the primary key")
         self.definition = TableDefinition(TableShape(self.table, tuple(made)))
@@ -55,7 +55,7 @@ class TableReader:
                 if len(row) < len(self._all):
                     # A NULL at the end of a row is in no redo.
                     row = {name: row.get(name) for name in self._all}
-                return RowChange("insert", self._place, row)
+                return RowChange("insert", self._names, row)
             case "d":
                 return self._delete(self._row(payload.before))
         return self._update(self._row(payload.before), self._row(payload.after))
@@ -64,7 +64,7 @@ class TableReader:
         partial = len(old) < len(self._all)
         if partial:
             self._named(old)
-        return RowChange("delete", self._place, old=old, partial=partial)
+        return RowChange("delete", self._names, old=old, partial=partial)
 
     def _update(self, before: Row, after: Row) -> RowChange | None:
         if lost := [name for name in before if name not in after and name not in self._large]:
@@ -77,7 +77,7 @@ class TableReader:
         partial = len(new) < len(self._all) or (bool(before) and len(before) < len(new))
         if partial:
             self._named(new)
-        return RowChange("update", self._place, new, before or None, partial)
+        return RowChange("update", self._names, new, before or None, partial)
 
     def _named(self, row: Values) -> None:
         if not self._key:

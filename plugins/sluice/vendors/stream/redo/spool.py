@@ -12,7 +12,7 @@ SPOOL_BYTES = 256 << 20
 """A file that is larger is followed by another one."""
 SUFFIX = ".jsonl"
 _NAME = re.compile(r"(\d+)\.jsonl\Z")
-_PLACE = re.compile(rb'"c_scn":(\d+),"c_idx":(\d+)')
+_CONFIRMED = re.compile(rb'"c_scn":(\d+),"c_idx":(\d+)')
 _TAIL = 1 << 20
 
 
@@ -35,7 +35,7 @@ class Spool:
         self._file_bytes = file_bytes
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self.durable = last_place(folder)
+            self.durable = last_durable(folder)
             """`c_scn` and `c_idx` of the last line on disk."""
             names = files(folder)
             self._number = int(names[-1].stem) if names else 0
@@ -49,7 +49,7 @@ class Spool:
 
     def add(self, line: bytes) -> None:
         """Adds a message, given without its line end."""
-        matched = _PLACE.search(line)
+        matched = _CONFIRMED.search(line)
         if matched is not None:
             self._received = int(matched[1]), int(matched[2])
         try:
@@ -90,7 +90,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(entries, key=lambda entry: int(entry.stem))
 
 
-def last_place(folder: Path) -> tuple[int, int] | None:
+def last_durable(folder: Path) -> tuple[int, int] | None:
     """`c_scn` and `c_idx` of the last complete line; None without one."""
     for file in reversed(files(folder)):
         with file.open("rb") as opened:
@@ -99,9 +99,9 @@ def last_place(folder: Path) -> tuple[int, int] | None:
                 opened.seek(max(size - reach, 0))
                 tail = opened.read()
                 whole = tail[: tail.rfind(b"\n") + 1]
-                places = _PLACE.findall(whole)
-                if places:
-                    return int(places[-1][0]), int(places[-1][1])
+                confirmed = _CONFIRMED.findall(whole)
+                if confirmed:
+                    return int(confirmed[-1][0]), int(confirmed[-1][1])
                 if reach >= size:
                     break
                 reach *= 8

@@ -21,7 +21,7 @@ from sluice.vendors.stream.session import files_of
 _COMMIT = b'{"commit":'
 
 
-def place(connection: Session, position: Position) -> Position | None:
+def position_in_stream(connection: Session, position: Position) -> Position | None:
     """The position in the stream that covers what `position` covers; None if that is one of a stream itself.
 
     Raises `other-source`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
