@@ -25,7 +25,7 @@ from benchmarks import machine
 from benchmarks.progress import alternate
 from benchmarks.report import Figure, Report, Run
 from devstack.redis import RedisServer
-from sluice.airflow.pages import known
+from sluice.airflow.pages import gathering
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.application import application
 from sluice.coordination import lease
@@ -38,7 +38,7 @@ from sluice.model.sample import Sample
 from sluice.operate.actions import DAGS
 from sluice.operate.open_runs import Airflow
 
-QUIET = Airflow(known=True, scheduler=datetime(9999, 1, 1, tzinfo=UTC))
+QUIET = Airflow(asked=True, scheduler=datetime(9999, 1, 1, tzinfo=UTC))
 """Nothing runs in Airflow, which is no part of this."""
 AIMS = {"500": (500, 200.0), "100": (100, 200.0)}
 """Figures: how many slaves, and the milliseconds that are aimed at."""
@@ -81,7 +81,7 @@ def serving(folder: Path, store_url: str, slaves: int) -> Iterator[str]:
         for number, (prefix, slave) in enumerate(names):
             _remember(client, prefix, slave, number)
     os.environ |= {"SLUICE_REPLICATIONS": str(folder), "SLUICE_REDIS_URL": store_url, "SLUICE_HOME": str(folder)}
-    known.FRESH_SECONDS = 0.0
+    gathering.FRESH_SECONDS = 0.0
     visitor = Visitor("bench", frozenset(DAGS), True, "")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -30,12 +30,12 @@ from sluice.paths import base
 class UnknownPrefix(Terminal):
     """No file configures `prefix`; `known` lists those that are configured."""
 
-    def __init__(self, prefix: str, known: tuple[str, ...], paths: Iterable[Path], unread: tuple[Path, ...] = ()):
-        self.known = known
+    def __init__(self, prefix: str, prefixes: tuple[str, ...], paths: Iterable[Path], unread: tuple[Path, ...] = ()):
+        self.known = prefixes
         also = f" No prefix was found in {', '.join(str(file) for file in unread)}." if unread else ""
         where = " or ".join(str(path) for path in paths)
         super().__init__(
-            f"No replication {prefix!r} is configured in {where}; {suggestion(prefix, known, 'prefixes')}."
+            f"No replication {prefix!r} is configured in {where}; {suggestion(prefix, prefixes, 'prefixes')}."
             f"{also} Use one of these, or add a file for it."
         )
 
@@ -78,8 +78,8 @@ def _of(survey: Survey, prefix: str, paths: Sequence[Path]) -> Replication:
             return replication
     if name_meant in survey.broken:
         raise ConfigError(survey.broken[name_meant])
-    known = (*(replication.prefix.name for replication in survey.replications), *survey.broken)
-    raise UnknownPrefix(prefix, known, paths, survey.unread)
+    prefixes = (*(replication.prefix.name for replication in survey.replications), *survey.broken)
+    raise UnknownPrefix(prefix, prefixes, paths, survey.unread)
 
 
 def meant(text: str) -> str:
@@ -203,19 +203,19 @@ def _claim(reading: _Reading, node: Node) -> str:
 
 def _refuse_loops(readings: list[_Reading]) -> None:
     """Adds mistakes for cascades in a circle, in which a change would come back."""
-    known = {reading.replication.prefix: reading for reading in readings if reading.replication is not None}
-    for reading in known.values():
+    readings_of = {reading.replication.prefix: reading for reading in readings if reading.replication is not None}
+    for reading in readings_of.values():
         replication = reading.replication
         assert replication is not None and reading.root is not None
         if not replication.master.cascade:
             continue
         node = reading.root.fields["master"].fields["cascade"]
         for prefix in replication.master.cascade:
-            if prefix not in known:
-                near = suggestion(str(prefix), (str(other) for other in known), "prefixes")
+            if prefix not in readings_of:
+                near = suggestion(str(prefix), (str(other) for other in readings_of), "prefixes")
                 reading.mistakes.append(node.mistake(f"passes on {prefix}, which is not configured here", near))
         back = {slave.conn_id: slave.name for slave in replication.slaves.values()}
-        for source in _sources(replication, known):
+        for source in _sources(replication, readings_of):
             if source.prefix == replication.prefix:
                 reading.mistakes.append(
                     node.mistake("passes its own changes on in a circle", "take one prefix of the circle out")
@@ -230,12 +230,12 @@ def _refuse_loops(readings: list[_Reading]) -> None:
                 )
 
 
-def _sources(replication: Replication, known: dict[Prefix, _Reading]) -> list[Replication]:
+def _sources(replication: Replication, readings_of: dict[Prefix, _Reading]) -> list[Replication]:
     """All replications whose changes this one forwards, directly or not; itself if they form a circle."""
     sources: dict[Prefix, Replication] = {}
     open_ends = list(replication.master.cascade)
     while open_ends:
-        reading = known.get(prefix := open_ends.pop())
+        reading = readings_of.get(prefix := open_ends.pop())
         if reading is not None and reading.replication is not None and prefix not in sources:
             sources[prefix] = reading.replication
             open_ends.extend(reading.replication.master.cascade)

@@ -13,7 +13,7 @@ from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
 from devstack.server import Server
-from sluice.airflow.pages import as_data, databases, known
+from sluice.airflow.pages import as_data, databases, gathering
 from sluice.cli.airflow_api import AirflowApi
 from sluice.coordination import lease, redis_store
 from sluice.coordination.records import Status
@@ -156,7 +156,7 @@ def seen(server: Monitor, check: Callable[[Told], bool]) -> Told:
 def of_new_server() -> SlaveOverview:
     """What an API server says of the slave that has just started: it remembers nothing."""
     with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
-        watch = known.Watch(databases.Databases(), lambda: NOT_ASKED)
+        watch = gathering.Watch(databases.Databases(), lambda: NOT_ASKED)
         state = beside.submit(asyncio.run, watch.state()).result()
     (slave,) = as_data.overview(state, datetime.now(UTC))["masters"][0]["slaves"]
     return slave
@@ -173,7 +173,7 @@ def test_a_slave_is_what_its_checkpoint_says_whatever_redis_has_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Accidents 3, 4 and 11: keys are evicted; FLUSHALL while no apply runs; Redis hangs, and the API server starts."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(databases, "AGAIN_SECONDS", 0.0)
     _, slave, store = servers
     pair.master.execute("INSERT INTO public.orders VALUES (1, 'a')")
@@ -212,7 +212,7 @@ def test_whether_a_master_refuses_writes_is_what_its_slave_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Of a failover that was killed while it switched Airflow knows no more than that its task is tried again."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(databases, "FRESH_SECONDS", 0.0)
     api = AirflowApi(server.url, token=server.token("olga"))
     begun, conf = "2026-11-22T10:00:00Z", {"prefix": "DEMO_", "slave": "dr1", "action": "planned"}
@@ -234,7 +234,7 @@ def test_a_redis_that_is_full_or_refuses_is_named_in_place_of_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Accidents 1 and 2: Redis takes nothing more, or takes a right away; then all is as before."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     with redis_store.connect(servers[2].url) as client, pair.apply():
         pair.await_current()
         accidents = {

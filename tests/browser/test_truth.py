@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sluice.airflow.pages import known
+from sluice.airflow.pages import gathering
 from sluice.airflow.pages.airflow_runs import DAGS
 from sluice.cli.airflow_api import AirflowApi
 from sluice.coordination import redis_store
@@ -47,7 +47,7 @@ REASON = "may not SELECT <b>t</b>"
 @pytest.fixture
 def olga(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[AirflowApi]:
     """An administrator; pages read anew each time."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     forget_runs()
     beat()
     yield AirflowApi(monitor.url, token=monitor.token("olga"))

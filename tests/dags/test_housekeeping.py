@@ -21,7 +21,7 @@ from sluice.capture import resources
 from sluice.cli.status import items
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
-from sluice.coordination.known_pairs import KnownMaster
+from sluice.coordination.live_state import LiveMaster
 from sluice.coordination.records import ItemsState
 from sluice.model import items_limit
 from sluice.model.connection import ConnectionInfo
@@ -297,7 +297,7 @@ def test_a_slave_in_a_failover_is_not_dropped_and_is_named_with_the_remedy(
     assert full.subject == "DEMO_ → a fills the master's disk"
     with redis_store.connect(redis_url) as client:
         found = ItemsState(client, DEMO).read()
-    shown = master_messages(config.load("DEMO_"), KnownMaster(found), datetime.now(UTC))
+    shown = master_messages(config.load("DEMO_"), LiveMaster(found), datetime.now(UTC))
     for text in (full.text, "\n".join(items(found)), "\n".join(message.text for message in shown)):
         assert "items_limit is reached, and it cannot be dropped now: Slave a is SWITCHING" in text
         assert "DAG failover, action abort" in text

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from sluice import paths
 from sluice.airflow import state_paths
-from sluice.airflow.pages import known
+from sluice.airflow.pages import gathering
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease
@@ -69,7 +69,7 @@ def client(application: TestClient, redis_url: str, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     application.cookies.clear()
     return application
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sluice.coordination import known_pairs, redis_store
+from sluice.coordination import live_state, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.records import Events, LastChanges
 from sluice.model.event import LONGEST, Event, EventKind, between
@@ -71,9 +71,9 @@ def test_events_have_who_closed_or_opened_a_gate_and_when_a_table_changed(redis_
     gate.open(ADMIN)
     assert not gate.open(ADMIN)
     LastChanges(client, SHOP, "a").note({TableName("public", "t"): 12.5})
-    past = known_pairs.past(client, SHOP, "a", 60)
+    past = live_state.past(client, SHOP, "a", 60)
     texts = ["The gate was closed: admin (anna): disk", "The gate's closure 'admin' was lifted"]
     assert [event.text for event in past.events] == texts
     assert past.changed["public.t"].timestamp() == 12.5
-    other = known_pairs.past(client, SHOP, "b", 60)
+    other = live_state.past(client, SHOP, "b", 60)
     assert not other.events and not other.samples and not other.changed

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.airflow.pages import hidden
 from sluice.coordination.gate import ERROR, Closure
-from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.coordination.live_state import LiveSlave, LiveState, Past
 from sluice.coordination.records import DefinitionGap
 from sluice.database.conflicts import Drift
 from sluice.model.event import Event, EventKind
@@ -57,8 +57,8 @@ def test_all_data_of_a_slave_is_masked() -> None:
     tables = {"public.t": {"outcome": "could not compare", "reason": text}}
     issues = [DefinitionGap(text, 'CREATE INDEX ON t ("a")', "x")]
     pair = (Prefix("SHOP_"), "a")
-    known = KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, issues)
-    shown = hidden.known(Known({}, {pair: known}))
+    known = LiveSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, issues)
+    shown = hidden.live(LiveState({}, {pair: known}))
     assert "secret" not in str(shown) and shown.slaves[pair].status["rate"] == 2.0
     assert "t_a_key" in str(shown), "the rest stays"
     events = [Event(1.0, EventKind.OUTAGE, text)]

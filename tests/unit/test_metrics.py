@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from sluice.airflow.pages import metrics
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.metrics import Metric
-from sluice.coordination.known_pairs import Known, KnownMaster
+from sluice.coordination.live_state import LiveMaster, LiveState
 from sluice.coordination.records import MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
@@ -29,11 +29,11 @@ def told(trouble: str = "") -> str:
     thread = ThreadStatus("1_2", "failed", 7, 4711, NOW.timestamp() - 30, 4, "", 3)
     redo = RedoStatus("host", 3, NOW.timestamp(), (thread,))
     queue = MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",))
-    masters = {Prefix("DEMO_"): KnownMaster(queue=queue, redo=redo)}
+    masters = {Prefix("DEMO_"): LiveMaster(queue=queue, redo=redo)}
     found = survey(replication())
     tables = tuple(TableState(TableName("public", name), 0, 0, 1, 50, 9, 2.0, 50) for name in "ab")
     load = Progress(SlaveState.TRANSITION, "", tables, ThrottleState(paused=True))
-    gathered = Gathered(found, Known(masters, slaves), NOW, trouble)
+    gathered = Gathered(found, LiveState(masters, slaves), NOW, trouble)
     return metrics.text(gathered, NOW, {("DEMO_", "dr1"): load})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.run_messages import Beside
@@ -20,8 +20,8 @@ from sluice.config import Survey
 from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
-from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lease import Holder
+from sluice.coordination.live_state import LiveMaster, LiveSlave, LiveState
 from sluice.coordination.records import DefinitionGap, MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.model.checkpoint import Checkpoint
@@ -50,8 +50,8 @@ def said(seconds: float = 1.0, **more: Any) -> dict[str, Any]:
     return {"state": "NORMAL", "activity": "applying", "current_as_of": as_of, "at": NOW.isoformat(), **more}
 
 
-def known(status: dict[str, Any], *closures: Closure, runs: bool = True, **more: Any) -> KnownSlave:
-    return KnownSlave(status, Holder("host", 4711, "t") if runs else None, closures, **more)
+def known(status: dict[str, Any], *closures: Closure, runs: bool = True, **more: Any) -> LiveSlave:
+    return LiveSlave(status, Holder("host", 4711, "t") if runs else None, closures, **more)
 
 
 def shown(status: dict[str, Any], *closures: Closure, runs: bool = True, **more: Any) -> SlaveRow:
@@ -236,14 +236,14 @@ def test_it_is_verified_through_when_the_oldest_table_is() -> None:
 def test_a_master_whose_redo_is_not_read_is_shown_so(heard: float | None, told: bool) -> None:
     of_redo = replace(replication(), master=replace(replication().master, capture="redo"))
     redo = None if heard is None else RedoStatus("process 7 on db", 1, NOW.timestamp() - heard, ())
-    found = [message.text for message in master_messages(of_redo, KnownMaster(redo=redo), NOW)]
+    found = [message.text for message in master_messages(of_redo, LiveMaster(redo=redo), NOW)]
     assert any("Start the DAG capture_redo" in text for text in found) is told
     binary = RedoStatus("process 7 on db", 1, NOW.timestamp() - 172_800, (), capture="binlog", kept_seconds=864_000.0)
     recorded = replace(of_redo, master=replace(of_redo.master, capture="binlog"))
-    (first, *_) = master_messages(recorded, KnownMaster(redo=binary), NOW)
+    (first, *_) = master_messages(recorded, LiveMaster(redo=binary), NOW)
     assert "The master deletes its log after 10 days, read or not: changes begin to be lost in 8 days" in first.text
     assert "set binlog_expire_logs_seconds" in first.text
-    (first, *_) = master_messages(recorded, KnownMaster(redo=replace(binary, kept_seconds=90.0)), NOW)
+    (first, *_) = master_messages(recorded, LiveMaster(redo=replace(binary, kept_seconds=90.0)), NOW)
     assert "changes may be lost already" in first.text
 
 
@@ -252,14 +252,14 @@ def test_a_recorder_that_comes_near_the_deletion_of_the_log_is_told(days: int, t
     recorded = replace(replication(), master=replace(replication().master, capture="binlog"))
     read = ThreadStatus("master-bin.000012", "running", 0, 4, NOW.timestamp() - days * 86_400)
     status = RedoStatus("process 7 on db", 1, NOW.timestamp(), (read,), capture="binlog", kept_seconds=864_000.0)
-    found = [message.text for message in master_messages(recorded, KnownMaster(redo=status), NOW)]
+    found = [message.text for message in master_messages(recorded, LiveMaster(redo=status), NOW)]
     assert any("The recorder is 6 days behind. The master deletes its log" in text for text in found) is told
 
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     queue = MeasuredQueue("2026-11-22T12:00:00+00:00", 200_000_000, 10**9)
     found = master_messages(
-        replication(), KnownMaster(issues=[DefinitionGap("public.t: lost", "", "")], queue=queue), NOW
+        replication(), LiveMaster(issues=[DefinitionGap("public.t: lost", "", "")], queue=queue), NOW
     )
     assert [message.level for message in found] == [Level.CRITICAL, Level.CRITICAL]
     assert found[0] == Message(
@@ -267,7 +267,7 @@ def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     )
     assert "200,000,000 changes wait in ITEMS, 1,000 MB." in found[1].text
     many = [DefinitionGap(f"public.t{number}: lost", "", "") for number in range(8)]
-    (one,) = master_messages(replication(), KnownMaster(issues=many), NOW)
+    (one,) = master_messages(replication(), LiveMaster(issues=many), NOW)
     assert one.text.startswith("public.t0: lost, ") and "public.t4: lost and 3 tables more. Start the DAG" in one.text
 
 
@@ -286,14 +286,14 @@ def survey(*replications: Replication) -> Survey:
     return Survey(replications, (), {}, ())
 
 
-def some() -> tuple[Survey, Known]:
+def some() -> tuple[Survey, LiveState]:
     found = survey(replication("A_", "x", "y"), replication("B_", "z"))
     slaves = {
         (Prefix("A_"), "x"): known(said(5)),
         (Prefix("A_"), "y"): known(said(900)),
         (Prefix("B_"), "z"): known(said(1, state="INCONSISTENT", message="disk full")),
     }
-    return found, Known(slaves=slaves)
+    return found, LiveState(slaves=slaves)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_slaves_are_found_and_sorted(choice: Choice, pairs: list[str]) -> None:
     assert page.slaves == 3 and [one.pair for one in page.attention] == ["A_ → y", "B_ → z"], "whatever is shown"
 
 
-def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visitor = ANNA, **more: Any) -> str:
+def rendered(found: Survey, slaves: LiveState, choice: Choice = ALL, visitor: Visitor = ANNA, **more: Any) -> str:
     gathered = Gathered(found, slaves, NOW, **more)
     values = {
         "page": overview(gathered, choice, NOW), "gathered": gathered, "now": NOW,
@@ -330,7 +330,7 @@ def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visito
 
 def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
     found, slaves = some()
-    lost = KnownMaster(issues=[DefinitionGap("public.t: it is not captured", "", "")])
+    lost = LiveMaster(issues=[DefinitionGap("public.t: it is not captured", "", "")])
     slaves = replace(slaves, masters={Prefix("B_"): lost})
     for choice in (Choice(), Choice(sort="lag"), Choice(level="attention")):
         assert [group.prefix for group in overview(Gathered(found, slaves, NOW), choice, NOW).masters] == ["B_"]
@@ -338,7 +338,7 @@ def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
         assert "<b>3</b> need a look" in page and page.count("public.t: it is not captured") == 1
         assert page.index("public.t: it is not captured") < page.index("A_ → y")
     assert "public.t: it is not captured" in rendered(found, slaves, Choice(find="b_"))
-    alone = Known(slaves={(Prefix("A_"), "x"): known(said(5))}, masters={Prefix("A_"): lost})
+    alone = LiveState(slaves={(Prefix("A_"), "x"): known(said(5))}, masters={Prefix("A_"): lost})
     page = rendered(survey(replication("A_", "x")), alone, Choice(level="attention"))
     assert "<b>1</b> needs a look" in page and "No slave is like that" not in page
 
@@ -346,7 +346,7 @@ def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
 def test_hostile_text_stays_text() -> None:
     evil = "<script>alert(1)</script>\"'&]]>"
     status = said(message=evil, not_ready={f'public."{evil}"'.replace("\"'", "'"): "absent"}, state="INCONSISTENT")
-    text = rendered(survey(replication()), Known(slaves={(Prefix("DEMO_"), "dr1"): known(status)}))
+    text = rendered(survey(replication()), LiveState(slaves={(Prefix("DEMO_"), "dr1"): known(status)}))
     assert "alert(1)" in text and "<script>alert" not in text and "]]></" not in text
     assert re.findall(r"<script[^>]*>", text) == ['<script src="/sluice/static/monitor.js" defer>']
 
@@ -363,7 +363,7 @@ def test_without_redis_it_says_so_and_shows_what_was_known() -> None:
     assert "A_" in text and "disk full" in text
 
 
-def many(count: int) -> tuple[Survey, Known]:
+def many(count: int) -> tuple[Survey, LiveState]:
     """50 slaves a master, each with an hour of samples and thirty tables."""
     minute = int(NOW.timestamp() // 60)
     samples = [Sample(minute - 59 + number, number % 7, 600) for number in range(60)]
@@ -374,7 +374,7 @@ def many(count: int) -> tuple[Survey, Known]:
         for one in masters
         for place, slave in enumerate(one.slaves)
     }
-    return survey(*masters), Known(slaves=slaves)
+    return survey(*masters), LiveState(slaves=slaves)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from typing import Any
 from sluice.airflow.pages import overview_pages
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images, waiting_images
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.master_pages import shown_arguments
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
@@ -24,7 +24,7 @@ from sluice.configuration.model import Endpoint, SlaveConfig
 from sluice.configuration.options import NotifierConfig
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
-from sluice.coordination.known_pairs import Known, KnownMaster, Past
+from sluice.coordination.live_state import LiveMaster, LiveState, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
 from sluice.model.broadcast import Answer, Broadcast
@@ -45,7 +45,7 @@ ANNA = Visitor("anna", frozenset(), False, "key")
 def rendered(template: str, **values: Any) -> str:
     common = {
         "root": "/sluice", "airflow": "", "part": False, "now": NOW, "poll": 3, "here": "slave",
-        "gathered": Gathered(survey(replication()), Known(), NOW), "replication": replication(),
+        "gathered": Gathered(survey(replication()), LiveState(), NOW), "replication": replication(),
     }  # fmt: skip
     return environment().get_template(template).render({**common, **values})
 
@@ -69,7 +69,7 @@ def slave_page(
     past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
     seen = SlaveData(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
     return rendered(
-        "slave.html", visitor=visitor, known=found, past=past,
+        "slave.html", visitor=visitor, live=found, past=past,
         place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
         reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
         images=lambda reject: images(reject, NO_PATTERNS, visible=True), former=frozenset(),
@@ -173,11 +173,11 @@ def test_a_failover_is_offered_where_there_is_one() -> None:
 
 
 def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:
-    found = KnownMaster(redo=replace(REDO, unread="The master has redo of thread <3>"))
+    found = LiveMaster(redo=replace(REDO, unread="The master has redo of thread <3>"))
     tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
     seen = MasterData(3, True, tables)
     page = rendered(
-        "master.html", visitor=OLGA, known=found, looked=LastAnswer(seen, NOW), rows=[], source="oracle, x",
+        "master.html", visitor=OLGA, live=found, looked=LastAnswer(seen, NOW), rows=[], source="oracle, x",
         messages=master_messages(replication(), found, NOW), queue_level=Level.OK, actions=of(Scope.MASTER),
         notifiers=[],
     )  # fmt: skip
@@ -188,7 +188,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
     quiet = replace(found, redo=None)
     assert "Redo threads" not in rendered(
-        "master.html", visitor=ANNA, known=quiet, looked=LastAnswer(None, None, "down"), rows=[], source="x",
+        "master.html", visitor=ANNA, live=quiet, looked=LastAnswer(None, None, "down"), rows=[], source="x",
         messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def test_master_and_slave_show_the_binary_log_that_is_recorded() -> None:
     reads = ThreadStatus("master-bin.000012", "running", 0, 345, NOW.timestamp() - 2)
     binary = RedoStatus("host <a>", 2, NOW.timestamp(), (reads,), capture="binlog")
     page = rendered(
-        "master.html", visitor=OLGA, known=KnownMaster(redo=binary), looked=LastAnswer(None, None, "down"), rows=[],
+        "master.html", visitor=OLGA, live=LiveMaster(redo=binary), looked=LastAnswer(None, None, "down"), rows=[],
         source="x", messages=[], queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[],
     )  # fmt: skip
     assert "File State Log Offset Behind Restarts master-bin.000012 running – 345 2.0 s 0" in words(page)
@@ -220,7 +220,7 @@ def test_the_overview_says_without_a_click_as_of_when_until_when_and_why() -> No
     until = "on after the start, for 12 s more and until everything up to 13:00 is applied"
     status = said(safe_mode=until, not_ready={"p.a": "absent"}, loading=["p.b", "p.c"])
     known_slave = known(status, *closures)
-    gathered = Known({}, {(replication().prefix, "dr1"): known_slave})
+    gathered = LiveState({}, {(replication().prefix, "dr1"): known_slave})
     page = rendered(
         "overview.html", visitor=ANNA, page=overview(Gathered(survey(replication()), gathered, NOW), Choice(), NOW),
         link=lambda **_: "?", attention_shown=8,
@@ -277,7 +277,7 @@ def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
     second = replace(replication("B_", "far"), master=Endpoint("dr1"))
     turns = (("X_", "y", "x"), ("Y_", "x", "y"))
     circle = [replace(replication(prefix, to), master=Endpoint(of_it)) for prefix, to, of_it in turns]
-    behind = Known(slaves={(second.prefix, "far"): known(said(75.0))})
+    behind = LiveState(slaves={(second.prefix, "far"): known(said(75.0))})
     found = overview_pages.roots(Gathered(survey(first, second, *circle), behind, NOW), NOW)
     assert [one.prefix for one in found] == ["A_", "X_"], "B_ is below the slave that is its master"
     (below,) = found[0].slaves[0].feeds
@@ -312,7 +312,7 @@ def test_where_notices_go_is_shown_without_secrets() -> None:
     text = shown_arguments(NotifierConfig("a.b.Pager", arguments))
     assert "to: dba@example.com, b@c" in text and "hook: https://hooks.example.com/" in text and "t0ken" not in text
     page = rendered(
-        "master.html", visitor=OLGA, known=KnownMaster(), looked=LastAnswer(None, None), rows=[], source="",
+        "master.html", visitor=OLGA, live=LiveMaster(), looked=LastAnswer(None, None), rows=[], source="",
         messages=[],
         queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[("a.b.Pager", text)],
     )  # fmt: skip

@@ -18,7 +18,7 @@ from tests.airflow_home import ROOT
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 AGO = NOW - timedelta(minutes=2)
-QUIET = Airflow(scheduler=NOW, known=True)
+QUIET = Airflow(scheduler=NOW, asked=True)
 
 
 def run(dag: str, state: str = "running", *tasks: Task, **more: object) -> Run:
@@ -270,7 +270,7 @@ def test_whatever_is_active_and_the_last_failure_of_a_kind_are_never_lost(runs: 
     assert [one for one in found if one.active] == [one for one in runs if one.active]
     if runs and runs[-1].state == "failed":
         assert runs[-1] in found
-    airflow = Airflow(tuple(found), known=True, scheduler=NOW)
+    airflow = Airflow(tuple(found), asked=True, scheduler=NOW)
     shown: list[Message] = of_airflow(airflow, frozenset(product(["P_", "Q_"], "ab")), NOW)
     for prefix, slave in product(["P_", "Q_"], "ab"):
         shown += of_runs(airflow.about(prefix, slave), airflow, NOW)

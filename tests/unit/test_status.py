@@ -10,7 +10,7 @@ from sluice import config
 from sluice.airflow.pages.slave_row import row
 from sluice.cli.status import Running, activity, elsewhere, folders, items, not_ready, state, unused
 from sluice.config import Survey
-from sluice.coordination.known_pairs import KnownSlave
+from sluice.coordination.live_state import LiveSlave
 from sluice.coordination.records import ItemsFindings
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
@@ -117,5 +117,5 @@ tables:
     replication = config.load("SHOP_")
     names = 'public.orders is archive."of <shop>", sales.* is sales_copy.*'
     assert elsewhere(replication, "dr1") == [f"    names of tables on the slave: {names}"]
-    assert row(replication, "dr1", KnownSlave(), NOW).places == names
+    assert row(replication, "dr1", LiveSlave(), NOW).places == names
     assert elsewhere(replication, "dr2") == []

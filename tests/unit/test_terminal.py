@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from devstack import cli
 from sluice.airflow.pages import as_data
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import command as of_package
 from sluice.cli import operate, status, watched
@@ -30,7 +30,7 @@ from sluice.cli.arguments import tables_of
 from sluice.cli.console import Console
 from sluice.cli.operate import RunFailed, run_act, run_verify
 from sluice.coordination.gate import ERROR, Closure
-from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.coordination.live_state import LiveSlave, LiveState, Past
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.load import selection
 from sluice.model.event import Event, EventKind
@@ -169,7 +169,7 @@ def stopped() -> tuple[Any, Any]:
     normal = known.slave(Prefix("A_"), "x")
     status_of_it = {**normal.status, "message": CONFLICT}
     slaves = {**known.slaves, (Prefix("A_"), "x"): replace(normal, status=status_of_it, closures=(closure,))}
-    known = Known(known.masters, slaves)
+    known = LiveState(known.masters, slaves)
     return found, known
 
 
@@ -191,10 +191,10 @@ def test_the_text_of_a_conflict_appears_once() -> None:
 def test_a_slave_that_was_never_loaded_does_not_read_as_if_it_were_missing() -> None:
     found, _ = some()
     pairs = [(one.prefix, slave) for one in found.replications for slave in one.slaves]
-    none = Gathered(found, Known({}, {}), NOW, answers=dict.fromkeys(pairs, LastAnswer(SlaveData(), NOW)))
+    none = Gathered(found, LiveState({}, {}), NOW, answers=dict.fromkeys(pairs, LastAnswer(SlaveData(), NOW)))
     text = "\n".join(watched.table(as_data.overview(none, NOW), colours=True, width=200))
     assert "UNCONFIGURED" not in text and "not loaded" in text
-    assert KnownSlave().tables == {}
+    assert LiveSlave().tables == {}
 
 
 # -- comparisons

@@ -9,13 +9,13 @@ import pytest
 from devstack import cli as devstack_cli
 from sluice.airflow.pages import as_data
 from sluice.airflow.pages.databases import LastAnswer
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
 from sluice.cli.operate import run_act, run_gate, run_logs
 from sluice.cli.operate_arguments import arguments_of_act
-from sluice.coordination.known_pairs import Known, Past
+from sluice.coordination.live_state import LiveState, Past
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
@@ -57,7 +57,7 @@ def test_trouble_stands_first() -> None:
 def test_one_slave_is_shown_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(Gathered(found, known, NOW), Choice(find="z"), NOW).groups[0].rows
-    whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, LastAnswer(None, None), Past())
+    whole = as_data.whole_slave(Gathered(found, LiveState(), NOW), row, LastAnswer(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT. Disk full") and "safe mode" in told and "gate           open" in told
 

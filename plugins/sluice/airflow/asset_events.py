@@ -26,9 +26,9 @@ def add_event(context: Context, alias: AssetAlias, prefix: str, slave: str, extr
     context["outlet_events"][alias].add(asset, extra={"prefix": prefix, "slave": slave, **extra})
 
 
-def add_verified_events(context: Context, pairs: Iterable[Report], known: Iterable[str] = ()) -> list[str]:
-    """Adds an event for each identical pair of a report that is not among `known`; returns the names of these pairs."""
-    others, names = set(known), []
+def add_verified_events(context: Context, pairs: Iterable[Report], listed: Iterable[str] = ()) -> list[str]:
+    """Adds an event for each identical pair of a report that is not among `listed`; returns the names of these pairs."""
+    others, names = set(listed), []
     for pair in pairs:
         name = f"{pair['prefix']} → {pair['slave']}"
         times = [str(table["position_time"]) for table in pair["tables"] if table["position_time"]]

@@ -140,9 +140,9 @@ def note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
     """Shows in pages and `./sluice status` that the update waits for its slave; None: no longer. Never raises."""
     try:
         status = Status(task.redis, task.prefix, task.slave.name)
-        known, waits = status.read(), f"Initial update {task.update_id} waits: "
-        if outage is not None or str(known.get("message", "")).startswith(waits):
-            state = known.get("state") or SlaveState.UNCONFIGURED
+        last, waits = status.read(), f"Initial update {task.update_id} waits: "
+        if outage is not None or str(last.get("message", "")).startswith(waits):
+            state = last.get("state") or SlaveState.UNCONFIGURED
             status.note(state, f"{waits}{outage}" if outage else "")
     except SluiceError as error:
         log.warning("%s: %s", task, error)

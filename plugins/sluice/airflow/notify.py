@@ -21,7 +21,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.configuration.model import SlaveConfig
 from sluice.configuration.options import NotifierConfig
 from sluice.control.rejects import RejectStore
-from sluice.coordination import known_pairs, lease
+from sluice.coordination import lease, live_state
 from sluice.coordination.gate import Gate
 from sluice.coordination.records import Issues, ItemsState, Notified, Status
 from sluice.coordination.verification_log import VerificationLog
@@ -114,10 +114,10 @@ def send_notices_of_run(task: TaskContext) -> None:
 def needs(task: TaskContext) -> Iterable[Notice]:
     """Everything that needs a person; for a slave that does not answer, from Redis. Raises `StoreUnreachable`."""
     options, now = task.replication.verify, datetime.now(UTC)
-    known = known_pairs.read(task.redis, {task.prefix: list(task.replication.slaves)})
-    yield from notices.of_messages(str(task.prefix), master_messages(task.replication, known.master(task.prefix), now))
+    live = live_state.read(task.redis, {task.prefix: list(task.replication.slaves)})
+    yield from notices.of_messages(str(task.prefix), master_messages(task.replication, live.master(task.prefix), now))
     for name in task.replication.slaves:
-        shown = row(task.replication, name, known.slave(task.prefix, name), now)
+        shown = row(task.replication, name, live.slave(task.prefix, name), now)
         silent = (now - shown.last_status).total_seconds() if shown.last_status else None
         yield from notices.of_messages(shown.pair, shown.messages, silent)
     yield from notices.of_capture(task.prefix, Issues(task.redis, task.prefix).read())
@@ -131,7 +131,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
             checkpoint = None
         if checkpoint is not None and not lease.taken(task.redis, task.prefix, slave.name):
             Status(task.redis, task.prefix, slave.name).note(checkpoint.state, checkpoint.message)
-        started = known.slave(task.prefix, slave.name).started
+        started = live.slave(task.prefix, slave.name).started
         yield from notices.of_state(pair, checkpoint)
         yield from notices.of_differing(pair, _differing(task, slave))
         yield from notices.of_definitions(pair, Issues(task.redis, task.prefix, slave.name).read())

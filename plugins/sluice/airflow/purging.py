@@ -70,14 +70,14 @@ class Purge:
         self.queue.note_holders(needs.holds)
         done = self._purge(now, needs)
         needed = (*needs.positions, *needs.holds)
-        known = {name: needs.positions.get(name) or self._note(name).position for name in needed}
+        positions = {name: needs.positions.get(name) or self._note(name).position for name in needed}
         warning = ""
         limit, why = self._limit()
         if limit.any:
-            warning, freed = self._enforce_limit(now, needs, known, limit, why)
+            warning, freed = self._enforce_limit(now, needs, positions, limit, why)
             done += freed
-        names = {*known, *needs.dropped}
-        self.queue.note({name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in names})
+        names = {*positions, *needs.dropped}
+        self.queue.note({name: SlaveNote(positions.get(name), needs.dropped.get(name, "")) for name in names})
         self._publish(ItemsFindings(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
         return done
 
@@ -150,9 +150,9 @@ class Purge:
 
     def _read_feeds(self, needs: Needs) -> None:
         """Adds the positions of feeds; drops feeds that are no longer configured."""
-        known = self.task.replication.feeds
+        feeds = self.task.replication.feeds
         for read in self.queue.feeds():
-            if read.feed in known:
+            if read.feed in feeds:
                 needs.feeds[f"{read.feed} ({read.table})"] = read.position
             elif self.queue.drop_feed(read.feed):
                 log.warning("%s: the feed %s is not configured any more: it is dropped", self.task, read.feed)
@@ -183,12 +183,12 @@ class Purge:
         return items_limit.default(room) if room is not None else (limit, "")
 
     def _enforce_limit(
-        self, now: Position, needs: Needs, known: dict[str, Position | None], limit: ItemsLimit, why: str
+        self, now: Position, needs: Needs, positions: dict[str, Position | None], limit: ItemsLimit, why: str
     ) -> tuple[str, str]:
         """Warns, or drops one slave; returns the warning, and what was done."""
         rows, size = self.queue.waiting()
-        waiting = Waiting(rows, size, items_limit.age(now, known))
-        share, last = waiting.share(limit), items_limit.furthest(known)
+        waiting = Waiting(rows, size, items_limit.age(now, positions))
+        share, last = waiting.share(limit), items_limit.furthest(positions)
         explained = waiting.explain(limit, why)
         log.info("%s: items_limit: %s", self.task, explained)
         warning = items_limit.warning(share, explained, last)
@@ -209,9 +209,9 @@ class Purge:
             log.error("%s → %s: %s It learns of it when it answers.", self.task, last, reason)
         needs.positions.pop(last, None)
         needs.holds.pop(last, None)
-        known.pop(last)
-        rest = [position for position in known.values() if position is not None]
-        if len(rest) < len(known):
+        positions.pop(last)
+        rest = [position for position in positions.values() if position is not None]
+        if len(rest) < len(positions):
             return "", f"; slave {last} dropped, and what others need is not known"
         return "", f"; slave {last} dropped, {counted(self._delete(now, rest, needs), 'change')} purged"
 

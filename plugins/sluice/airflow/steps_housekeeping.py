@@ -316,20 +316,23 @@ def unwatched_applies() -> list[dict[str, str]]:
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def forget_jobs() -> int:
     """Removes records and logs of jobs that ended a week ago; the last job of each pair stays."""
-    known = jobs.all_jobs()
-    newest = {(job.kind, job.pair): job.id for job in known}
+    recorded = jobs.all_jobs()
+    newest = {(job.kind, job.pair): job.id for job in recorded}
     old = [
         job
-        for job in known
+        for job in recorded
         if newest[job.kind, job.pair] != job.id
         and job.state() is not JobState.RUNNING
         and time.time() - job.gone_since() > KEPT_SECONDS
     ]
     for job in old:
         job.forget()
-    strays = _strays({job.id for job in known})
+    strays = _strays({job.id for job in recorded})
     log.info(
-        "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
+        "Jobs: %d forgotten, %d kept; %s of lost ones removed",
+        len(old),
+        len(recorded) - len(old),
+        counted(strays, "file"),
     )
     return len(old)
 
@@ -429,7 +432,7 @@ def _installed(task: TaskContext, master: Session) -> bool:
     return installed is not None
 
 
-def _strays(known: set[str]) -> int:
+def _strays(recorded: set[str]) -> int:
     """Removes old files of jobs whose record is gone; returns their number."""
     removed = 0
     for folder in (state_paths.jobs_folder(), state_paths.job_logs_folder()):
@@ -440,7 +443,7 @@ def _strays(known: set[str]) -> int:
                 old = time.time() - file.lstat().st_mtime > KEPT_SECONDS
             except FileNotFoundError:
                 continue
-            if old and file.suffix != ".lock" and file.stem not in known and job_id not in known:
+            if old and file.suffix != ".lock" and file.stem not in recorded and job_id not in recorded:
                 file.unlink(missing_ok=True)
                 removed += 1
     return removed

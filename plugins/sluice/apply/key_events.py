@@ -26,9 +26,9 @@ class WrongKey(Terminal):
     """The changes were captured under another key than the table's known one."""
 
     def __init__(self, table: TableName, key: Sequence[str], guid: str):
-        known = f"({', '.join(key)})" if key else "no columns"
+        columns = f"({', '.join(key)})" if key else "no columns"
         super().__init__(
-            f"{table}: its key is {known}, but changes wait that were captured under another one (GUID {guid[:80]!r}). "
+            f"{table}: its key is {columns}, but changes wait that were captured under another one (GUID {guid[:80]!r}). "
             "The key was changed on the master without a trace in ITEMS. Start an initial update of this slave."
         )
         self.table = table

@@ -231,9 +231,9 @@ class SchemaHistory:
         unknown = [table for table in dict.fromkeys(tables) if table not in self._shapes]
         if unknown:
             self._shapes |= self.sessions.queue.definitions(unknown, seen, above)
-            for table, known in self._known(unknown).items():
-                if known.followed and table in self._shapes:
-                    self._shapes[table] = known.shape
+            for table, stored in self._known(unknown).items():
+                if stored.followed and table in self._shapes:
+                    self._shapes[table] = stored.shape
 
     def __getitem__(self, table: TableName) -> TableShape:
         """The definition of a table that was loaded. Raises `TableGone`."""
@@ -278,8 +278,8 @@ class SchemaHistory:
         now = cut.defined.table
         for table in dict.fromkeys((cut.table, now)):
             shape = self._followed.get(table)
-            if shape is None and (known := self._known([table])):
-                shape = known[table].shape
+            if shape is None and (stored := self._known([table])):
+                shape = stored[table].shape
             if shape is not None:
                 return replace(cut, former=with_columns(cut.former, shape))
         return cut

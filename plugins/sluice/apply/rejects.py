@@ -68,11 +68,11 @@ class UntransformedRows:
 
         That is if so many rows fail that the rows are hardly the cause, or if no key names them.
         """
-        known = self._reasons.get(failure.table, {})
+        reasons = self._reasons.get(failure.table, {})
         more = {key_text(key, list(key)): failure.finding for key in failure.keys if key}
-        if not self._rejecting or not more.keys() - known.keys() or len(known | more) >= MOST_NAMED:
+        if not self._rejecting or not more.keys() - reasons.keys() or len(reasons | more) >= MOST_NAMED:
             return False
-        self._reasons[failure.table] = more | known
+        self._reasons[failure.table] = more | reasons
         return True
 
     def without(

@@ -97,8 +97,8 @@ def isolated(
         # The slave's foreign keys refuse nothing meanwhile; a load of the table gives the rows what they refer to.
         return {**before, table: reason(failure)}
     registered = sessions.queue.registered()
-    known = [key for key in sessions.queue.foreign_keys(registered) if key.parent in registered]
-    if tied := ties(table, known, checkpoint.tables):
+    foreign_keys = [key for key in sessions.queue.foreign_keys(registered) if key.parent in registered]
+    if tied := ties(table, foreign_keys, checkpoint.tables):
         raise table_not_isolated(failure, tied) from failure
     return {**before, table: reason(failure)}
 

@@ -90,9 +90,9 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
         raise no_database(replication.master.stream.vendor)
     wish = _wish(replication, args.slave, args.lost)
     parties = _parties(wish, args.admin, where, console)
-    known = [line for side in parties for line in _checked(wish, side, file)]
+    lines = [line for side in parties for line in _checked(wish, side, file)]
     console.say(f"What goes: {wish}. On the slaves the replicated tables and their rows stay.")
-    for line in known:
+    for line in lines:
         console.say(line)
     if not console.confirm(f"Remove {wish}?"):
         raise Terminal("Nothing was removed.", code="not-confirmed")
@@ -125,13 +125,13 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
 def _configured(name: str, folder: Path) -> Replication:
     """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `unknown-replication`."""
     survey = config.survey(folder)
-    known = {one.prefix.name: one for one in survey.replications}
-    prefix = prefix_meant(name, {*known, *survey.broken})
+    replications = {one.prefix.name: one for one in survey.replications}
+    prefix = prefix_meant(name, {*replications, *survey.broken})
     if prefix in survey.broken:
         raise ConfigError(survey.broken[prefix])
-    if prefix not in known:
+    if prefix not in replications:
         raise Terminal(f"No replication {prefix} is configured in {folder}.", code="unknown-replication")
-    return known[prefix]
+    return replications[prefix]
 
 
 def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> Wish:

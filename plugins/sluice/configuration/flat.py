@@ -168,8 +168,8 @@ class _Flat:
 
     def _is_mapping(self, entry: Entry) -> bool:
         kind = entry.key.removeprefix(_MAPPER)
-        known = kind == "tables" or kind.startswith(("schema.", "table.", "column."))
-        return entry.key.startswith(_MAPPER) and (known or (kind, entry.value.strip()) == ("class", _DEFAULT_MAPPER))
+        valid = kind == "tables" or kind.startswith(("schema.", "table.", "column."))
+        return entry.key.startswith(_MAPPER) and (valid or (kind, entry.value.strip()) == ("class", _DEFAULT_MAPPER))
 
     def mapped(self, fold: Callable[[str], str], tables: Iterable[str]) -> Node | None:
         """The section `tables` of a slave from what maps names. `fold`: of the slave's names."""

@@ -195,8 +195,8 @@ class SlaveConfig(Options):
 class UnknownSlave(Terminal):
     """The replication `prefix` has no slave `name`; `known`: its slaves."""
 
-    def __init__(self, prefix: Prefix, name: str, known: Iterable[str], source: Path):
-        self.known = tuple(sorted(known))
+    def __init__(self, prefix: Prefix, name: str, slaves: Iterable[str], source: Path):
+        self.known = tuple(sorted(slaves))
         super().__init__(
             f"Replication {prefix} has no slave {name!r}; it has {', '.join(self.known) or 'none'}. "
             f"Use one of these, or add it under slaves in {source}."

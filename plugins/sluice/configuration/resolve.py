@@ -52,11 +52,11 @@ def tables_missing(
 ) -> Terminal:
     """The master lacks the configured `tables`."""
     tables = tuple(missing)
-    known = {str(table).lower(): str(table) for table in existing}
+    lowered = {str(table).lower(): str(table) for table in existing}
     lines = []
     for table in tables:
-        near = difflib.get_close_matches(str(table).lower(), known, n=1, cutoff=0.8)
-        lines.append(f"{table} (there is {known[near[0]]})" if near else str(table))
+        near = difflib.get_close_matches(str(table).lower(), lowered, n=1, cutoff=0.8)
+        lines.append(f"{table} (there is {lowered[near[0]]})" if near else str(table))
     return Terminal(
         f"{source}: the master of {prefix} has no table {', '.join(lines)}. Correct the name (capitals count, "
         "as the database stores them), create the table, or take the line out.",

@@ -185,16 +185,16 @@ def _scalar(node: Node | None) -> str:
 
 def _chosen(root: Node, pointer: Node, replications: Iterable[Node], mistakes: list[Mistake]) -> list[Node]:
     """The file's replication with the YAML's prefix."""
-    known = {str(_fields(each)["prefix"].value).upper(): each for each in replications if "prefix" in _fields(each)}
+    by_prefix = {str(_fields(each)["prefix"].value).upper(): each for each in replications if "prefix" in _fields(each)}
     wish = _fields(root).get("prefix")
     if wish is None or not isinstance(wish.value, str):
-        names = ", ".join(sorted(known))
+        names = ", ".join(sorted(by_prefix))
         mistakes.append(pointer.mistake("holds several replications", f"choose one with prefix: {names}"))
-    elif wish.value.strip().upper() not in known:
+    elif wish.value.strip().upper() not in by_prefix:
         problem = f"{wish.value!r} is no replication of {pointer.value}"
-        mistakes.append(wish.mistake(problem, suggestion(wish.value, known, "prefixes")))
+        mistakes.append(wish.mistake(problem, suggestion(wish.value, by_prefix, "prefixes")))
     else:
-        return [known[wish.value.strip().upper()]]
+        return [by_prefix[wish.value.strip().upper()]]
     return []
 
 

@@ -265,5 +265,5 @@ def pairs(client: "redis.Redis") -> list[tuple[str, str]]:
 
 
 def _of(kind: type[T], values: Mapping[str, Any]) -> T:
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in values.items() if name in known})
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in names})

@@ -46,8 +46,8 @@ class VerificationLog:
     def write(self, table: str, seen: LastComparison) -> None:
         """Stores a comparison. If the table is not identical, the keys `LAST` keep their values."""
         before = self.client.hget(self.key, table)
-        known = json.loads(str(before)) if before else {}
-        kept = {name: known[name] for name in LAST if name in known}
+        stored = json.loads(str(before)) if before else {}
+        kept = {name: stored[name] for name in LAST if name in stored}
         if seen.get("outcome") != "identical":
             seen = cast(LastComparison, {name: value for name, value in seen.items() if name not in LAST})
         self.client.hset(self.key, table, json.dumps({**kept, **seen}))
@@ -64,12 +64,12 @@ class VerificationLog:
         """Restores what Redis has lost of the copy `kept`; later comparisons stay."""
         for table, seen in kept.items():
             before = self.client.hget(self.key, table)
-            known = json.loads(str(before)) if before else None
-            if known is None:
+            stored = json.loads(str(before)) if before else None
+            if stored is None:
                 self.client.hset(self.key, table, json.dumps(seen))
-            elif "time" not in known and "time" in seen:
+            elif "time" not in stored and "time" in seen:
                 last = {name: value for name, value in seen.items() if name in LAST}
-                self.client.hset(self.key, table, json.dumps({**known, **last}))
+                self.client.hset(self.key, table, json.dumps({**stored, **last}))
 
     def read(self) -> dict[str, LastComparison]:
         """The entries by table."""

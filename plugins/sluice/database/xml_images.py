@@ -114,17 +114,17 @@ def _overlaid_by_pieces(
     pieces = pc.split_pattern(whole, _END)
     flat, rows = pieces.flatten(), np.asarray(pc.list_parent_indices(pieces))
     lengths = np.asarray(pc.list_value_length(pieces))
-    known = np.zeros(len(flat), dtype=bool)
-    known[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
+    found = np.zeros(len(flat), dtype=bool)
+    found[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
     of_columns: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
     for name in names:
         places = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
-        known[places] = True
+        found[places] = True
         value, odd = _values(flat.take(pa.array(places)), name)
         # A piece that only looks like the column's beginning (CDATA with `</col>` inside) unmasks the row.
-        known[places[odd]] = False
+        found[places[odd]] = False
         of_columns.append((value, places))
-    slow = np.unique(rows[~known])
+    slow = np.unique(rows[~found])
     slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
     result = []
     for name, old, (value, places) in zip(names, values, of_columns, strict=True):

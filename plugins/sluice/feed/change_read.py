@@ -144,9 +144,9 @@ def _structs(
     """One struct for each change, null if none of `parts` has its place."""
     assert change_schema.table is not None
     schema = arrow_columns.schema(change_schema.columns, change_schema.texts)
-    known = set(schema.names)
+    names = set(schema.names)
     for _, texts in parts:
-        if strange := [name for name in texts if name not in known]:
+        if strange := [name for name in texts if name not in names]:
             raise Terminal(
                 f"{change_schema.table} has a column {strange[0]!r} that it had not when the query began. Start the "
                 "query again: it continues there, with the new column.",

@@ -111,8 +111,8 @@ def complete(content: str, values: Mapping[str, str | None]) -> str:
     parts: list[str] = []
     for match in _columns(content):
         name = unescape(match[1])
-        known = match["unchanged"] is None or name not in values
-        parts.append(match[0] if known else format_column(name, values[name]))
+        has_value = match["unchanged"] is None or name not in values
+        parts.append(match[0] if has_value else format_column(name, values[name]))
     return "".join(parts)
 
 

@@ -103,12 +103,12 @@ class SequenceValue:
 
         `used`: the farthest value in its column. `gap`: how many numbers may have been drawn without being known.
         """
-        known = [value for value in (self.last, used) if value is not None]
-        if not known:
+        values = [value for value in (self.last, used) if value is not None]
+        if not values:
             return None
         if self.increment > 0:
-            return min(max(known) + gap * self.increment, self.maximum)
-        return max(min(known) + gap * self.increment, self.minimum)
+            return min(max(values) + gap * self.increment, self.maximum)
+        return max(min(values) + gap * self.increment, self.minimum)
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, block
         )
     if sentences:
         return sentences
-    known = {block.file.name: block for block in manifest.blocks}
+    of_manifest = {block.file.name: block for block in manifest.blocks}
     for block in blocks:
         if block.file is None:
             if block.state is not BlockState.STORED:
@@ -222,7 +222,7 @@ def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, block
                     f"block {block.number} of {block.table} was never exported: the export is not complete"
                 )
             continue
-        listed = known.get(block.file)
+        listed = of_manifest.get(block.file)
         if listed is None:
             sentences.append(f"{block.file}, which holds block {block.number} of {block.table}, is not in the manifest")
         elif (

@@ -94,7 +94,7 @@ class Airflow:
     """The last heartbeat of a scheduler; None if there never was one."""
     trouble: str = ""
     """Why Airflow could not be asked."""
-    known: bool = False
+    asked: bool = False
     """Whether it was asked at all: only pages of Airflow can."""
 
     def about(self, prefix: str, slave: str) -> list[Run]:

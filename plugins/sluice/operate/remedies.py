@@ -48,9 +48,9 @@ def command(action: str, prefix: str, slave: str = "", tables: Sequence[str] = (
         return f"{PROGRAM} verify {pair}{chosen}"
     if action == "repair":
         return f"{PROGRAM} verify {pair} --repair{chosen} --why REASON"
-    known = ACTIONS[action]
-    why = " --why REASON" if known.why_required else ""
-    return f"{PROGRAM} act {action} {pair if known.scope is Scope.SLAVE else prefix}{chosen}{why}"
+    described = ACTIONS[action]
+    why = " --why REASON" if described.why_required else ""
+    return f"{PROGRAM} act {action} {pair if described.scope is Scope.SLAVE else prefix}{chosen}{why}"
 
 
 def at_terminal(text: str, prefix: str, slave: str = "") -> str:

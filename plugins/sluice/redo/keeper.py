@@ -226,8 +226,8 @@ class Keeper:
         """Takes the master's list of archived logs."""
         now = time.monotonic()
         own = (self.thread.resetlogs, self.thread.number)
-        known = [each.sequence for each in archived.copies if (each.resetlogs, each.thread) == own]
-        self._newest = max([self._newest, *known])
+        sequences = [each.sequence for each in archived.copies if (each.resetlogs, each.thread) == own]
+        self._newest = max([self._newest, *sequences])
         self.watch.check(archived, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
 
     def _awaited(self) -> missing_logs.Finding | None:

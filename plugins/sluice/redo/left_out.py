@@ -81,31 +81,31 @@ def transaction(message: str) -> Transaction | None:
     return Transaction(xid, int(matched["scn"]), matched["changes"] != "0" or matched["system"] != "0")
 
 
-def lost(known: LeftOut, complete_from: int | None) -> str:
+def lost(incomplete: LeftOut, complete_from: int | None) -> str:
     """Why the stream is not complete; empty if it is. `complete_from`: rows were read only as of that SCN and later;
     None: none were read."""
-    if complete_from is None or known.certain <= complete_from:
+    if complete_from is None or incomplete.certain <= complete_from:
         return ""
     return (
-        f"transaction {known.xid} was committed at SCN {known.certain}, and its beginning is in no redo that was read: "
+        f"transaction {incomplete.xid} was committed at SCN {incomplete.certain}, and its beginning is in no redo that was read: "
         f"OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. The slaves "
         f"must be loaded anew: delete {FILE} in the folder of the thread for that"
     )
 
 
-def explained(known: LeftOut, complete_from: int | None, folder: Path) -> str:
+def explained(incomplete: LeftOut, complete_from: int | None, folder: Path) -> str:
     """The message for people; empty without one. `complete_from`: as for `lost`. `folder`: of the thread."""
     texts = []
-    if known.transactions and (complete_from is None or known.scn > complete_from):
+    if incomplete.transactions and (complete_from is None or incomplete.scn > complete_from):
         texts.append(
-            f"OpenLogReplicator left out {counted(known.transactions, 'transaction')} that began before the redo that "
-            f"is read, or in that of another thread; the last one was committed at SCN {known.scn}. Slaves that "
+            f"OpenLogReplicator left out {counted(incomplete.transactions, 'transaction')} that began before the redo that "
+            f"is read, or in that of another thread; the last one was committed at SCN {incomplete.scn}. Slaves that "
             "initial_update loads from now on have them. Load others as of that SCN or a later one, or compare them"
         )
-    if known.parts:
+    if incomplete.parts:
         texts.append(
-            f"OpenLogReplicator left out {counted(known.parts, 'change')} that it could not put together "
-            f"({known.part}). Compare the slaves, and repair them"
+            f"OpenLogReplicator left out {counted(incomplete.parts, 'change')} that it could not put together "
+            f"({incomplete.part}). Compare the slaves, and repair them"
         )
     return f"{'. '.join(texts)}; then delete {folder / FILE}." if texts else ""
 
@@ -118,6 +118,6 @@ def read(folder: Path) -> LeftOut:
         return LeftOut()
 
 
-def write(folder: Path, known: LeftOut) -> None:
+def write(folder: Path, incomplete: LeftOut) -> None:
     """Writes the file durably. Raises `OSError`."""
-    checkpoints.write(folder, FILE, asdict(known))
+    checkpoints.write(folder, FILE, asdict(incomplete))

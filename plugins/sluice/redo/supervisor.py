@@ -227,8 +227,8 @@ class _Leading:
 
     def _check_tables(self) -> None:
         """Checks that all replicated tables are read, and logged as required, by the newest schema checkpoint."""
-        known = [keeper.tables for keeper in self.keepers if keeper.tables is not None]
-        newest = max(known, key=lambda values: int(values["scn"]), default=None)
+        tables = [keeper.tables for keeper in self.keepers if keeper.tables is not None]
+        newest = max(tables, key=lambda values: int(values["scn"]), default=None)
         if newest is None or newest is self._tables:
             return
         self._tables = newest

@@ -79,9 +79,9 @@ class PinnedView:
                 try:
                     side.vendor.rows.begin_snapshot(session, snapshot)
                 except DatabaseError as error:
-                    known = self.failure(error)
+                    failure = self.failure(error)
                     raise CouldNotCompare(
-                        f"The apply's snapshot could not be taken over: {known}", again=True
+                        f"The apply's snapshot could not be taken over: {failure}", again=True
                     ) from error
         self.position, self.paused = registry.parse_position(snapshots.position), snapshots.seconds
 
@@ -90,8 +90,8 @@ class PinnedView:
         try:
             begun = offline_compare.begin(self.pair, self.master, self.slave)
         except DatabaseError as error:
-            known = self.failure(error)
-            raise CouldNotCompare(str(known), again=self._ended is None) from error
+            failure = self.failure(error)
+            raise CouldNotCompare(str(failure), again=self._ended is None) from error
         if begun is None:
             raise CouldNotCompare(f"{self.pair}: the apply does not run: {why_silent(self.pair, store)}")
         self.position, self.seen = begun

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.apply import stage_driver
-from sluice.coordination import known_pairs, redis_store
+from sluice.coordination import live_state, redis_store
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.coordination.records import Events
 from sluice.database.conflicts import Drift
@@ -222,7 +222,7 @@ def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> Non
     columns = pair.slave.execute("SELECT * FROM public.account LIMIT 0").description
     assert columns is not None
     assert [column.name for column in columns] == ["id", "holder", "note"]
-    past = known_pairs.past(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 60)
+    past = live_state.past(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 60)
     told = [event.text for event in past.events if event.kind is EventKind.DEFINITION]
     assert len(told) == 4 and told[-1] == "ALTER public.account (id integer, holder character varying(9), note text)"
     assert past.changed.keys() == {"public.account", "public.history"}

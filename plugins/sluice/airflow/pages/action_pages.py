@@ -16,8 +16,8 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor, may, missing_right
 from sluice.airflow.pages.databases import in_thread
+from sluice.airflow.pages.gathering import Gathered, Watch, configured
 from sluice.airflow.pages.in_process_api import InProcessApi
-from sluice.airflow.pages.known import Gathered, Watch, configured
 from sluice.airflow.pages.overview import rows_of
 from sluice.airflow.pages.rendering import Renderer
 from sluice.airflow.pages.slave_row import SlaveRow
@@ -66,8 +66,8 @@ class _Wish:
     @property
     def known_tables(self) -> list[str]:
         """Tables of the chosen slaves, to choose from; none if there are too many."""
-        known = [self.gathered.known.slave(self.replication.prefix, slave) for slave in self.slaves]
-        names = sorted({table for one in known for table in (*one.tables, *(one.status.get("not_ready") or ()))})
+        live = [self.gathered.live.slave(self.replication.prefix, slave) for slave in self.slaves]
+        names = sorted({table for one in live for table in (*one.tables, *(one.status.get("not_ready") or ()))})
         return names if len(names) <= OFFERED_TABLES else []
 
     @property

@@ -34,7 +34,7 @@ def read() -> Airflow:
     except Exception as error:  # of any driver
         lines = str(getattr(error, "orig", None) or error).strip().splitlines()
         reason = lines[0] if lines else type(error).__name__
-        return Airflow(known=True, trouble=f"its metadata cannot be read ({reason}).")
+        return Airflow(asked=True, trouble=f"its metadata cannot be read ({reason}).")
 
 
 def _read(session: Any) -> Airflow:
@@ -72,7 +72,7 @@ def _read(session: Any) -> Airflow:
         frozenset(dag for (dag,) in paused),
         session.query(TaskInstance).filter(TaskInstance.state.in_(WAITING)).count(),
         seen[0] if seen else None,
-        known=True,
+        asked=True,
     )
 
 

@@ -40,7 +40,7 @@ from sluice.airflow.pages import (
 )
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases
-from sluice.airflow.pages.known import Watch
+from sluice.airflow.pages.gathering import Watch
 from sluice.airflow.pages.rendering import COMMON, Renderer
 from sluice.airflow.pages.templates import STATIC
 from sluice.operate.open_runs import Airflow

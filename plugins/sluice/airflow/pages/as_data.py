@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.message import Message
 from sluice.airflow.pages.overview import Choice, MasterGroup
 from sluice.airflow.pages.overview import overview as made
 from sluice.airflow.pages.slave_row import SlaveRow
-from sluice.coordination.known_pairs import Past
+from sluice.coordination.live_state import Past
 from sluice.model.monitor_data import MasterOverview, MessageData, Overview, QueueData, SlaveOverview, WholeSlave
 
 
@@ -34,7 +34,7 @@ def _master(group: MasterGroup) -> MasterOverview:
 
 
 def _queue(group: MasterGroup) -> QueueData | None:
-    queue = group.known.queue
+    queue = group.live.queue
     if queue is None:
         return None
     return {

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import LastAnswer, SlaveData
-from sluice.airflow.pages.known import Gathered
-from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.airflow.pages.gathering import Gathered
+from sluice.coordination.live_state import LiveSlave, LiveState, Past
 from sluice.coordination.verification_log import LastComparison
 from sluice.model.apply_status import ApplyStatus
 from sluice.model.mask import HIDDEN, without_values
@@ -28,7 +28,7 @@ def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
         return gathered
     answers = {pair: answer(one) for pair, one in gathered.answers.items()}
     airflow = replace(gathered.airflow, runs=tuple(map(_run, gathered.airflow.runs)))
-    return replace(gathered, known=known(gathered.known), answers=answers, airflow=airflow)
+    return replace(gathered, live=live(gathered.live), answers=answers, airflow=airflow)
 
 
 def _run(run: Run) -> Run:
@@ -37,8 +37,8 @@ def _run(run: Run) -> Run:
     return replace(run, tasks=tasks, question=question)
 
 
-def known(read: Known) -> Known:
-    slaves: Mapping[tuple[Prefix, str], KnownSlave] = {pair: _slave(one) for pair, one in read.slaves.items()}
+def live(read: LiveState) -> LiveState:
+    slaves: Mapping[tuple[Prefix, str], LiveSlave] = {pair: _slave(one) for pair, one in read.slaves.items()}
     return replace(read, slaves=slaves)
 
 
@@ -70,11 +70,11 @@ def report(value: object, key: str = "") -> Any:
     return without_values(value) if isinstance(value, str) else value
 
 
-def _slave(one: KnownSlave) -> KnownSlave:
-    known: Mapping[str, object] = one.status
+def _slave(one: LiveSlave) -> LiveSlave:
+    live: Mapping[str, object] = one.status
     status = {
-        **known,
-        **{name: without_values(str(known[name])) for name in _TEXTS if known.get(name)},
+        **live,
+        **{name: without_values(str(live[name])) for name in _TEXTS if live.get(name)},
         "not_ready": {table: without_values(str(why)) for table, why in (one.status.get("not_ready") or {}).items()},
         "differing": [without_values(str(reason)) for reason in one.status.get("differing") or ()],
     }

@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Request, Response
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
-from sluice.airflow.pages.known import Watch, configured
+from sluice.airflow.pages.gathering import Watch, configured
 from sluice.airflow.pages.overview import rows_of, source_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level
@@ -45,14 +45,14 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         def made() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
             now = gathered.moment(datetime.now(UTC))
-            known = gathered.known.master(replication.prefix)
+            live = gathered.live.master(replication.prefix)
             rows = rows_of(gathered, replication, now)
             values: dict[str, Any] = {
-                "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
+                "gathered": gathered, "replication": replication, "live": live, "looked": looked, "rows": rows,
                 "source": source_of(replication),
-                "messages": master_messages(replication, known, now, gathered.airflow),
+                "messages": master_messages(replication, live, now, gathered.airflow),
                 "notifiers": [(one.path, shown_arguments(one)) for one in replication.notify],
-                "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
+                "queue_level": queue_level(replication, live), "actions": of(Scope.MASTER),
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
 

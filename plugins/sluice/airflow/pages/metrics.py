@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.overview import Choice, MasterGroup, overview
 from sluice.airflow.pages.slave_row import SlaveRow, moment
 from sluice.configuration.model import Replication
@@ -41,7 +41,7 @@ def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
     page = overview(gathered, Choice(), now)
     rows = [one for group in page.groups for one in group.rows]
     changes = {
-        (str(prefix), slave): known.status.get("changes") for (prefix, slave), known in gathered.known.slaves.items()
+        (str(prefix), slave): live.status.get("changes") for (prefix, slave), live in gathered.live.slaves.items()
     }
     metrics = [
         *_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups, now),
@@ -111,10 +111,10 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
     scn = Metric("sluice_redo_scn", "gauge", "The SCN of a redo thread up to which everything is received.")
     restarts = Metric("sluice_redo_restarts", "gauge", "Starts of a redo thread's program since its supervisor began.")
     for group in groups:
-        labels, queue = {"prefix": group.prefix}, group.known.queue
-        if group.known.redo:
-            heard.values.append((labels, group.known.redo.written))
-        for thread in group.known.redo.threads if group.known.redo else ():
+        labels, queue = {"prefix": group.prefix}, group.live.queue
+        if group.live.redo:
+            heard.values.append((labels, group.live.redo.written))
+        for thread in group.live.redo.threads if group.live.redo else ():
             named = {**labels, "thread": thread.thread}
             failed.values.append((named, thread.state == "failed"))
             restarts.values.append((named, thread.restarts))
@@ -126,7 +126,7 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
                 log.values.append((named, thread.sequence))
             if thread.logs_behind is not None:
                 logs.values.append((named, thread.logs_behind))
-        lost.values.append((labels, len(group.known.issues)))
+        lost.values.append((labels, len(group.live.issues)))
         if queue is not None:
             changes.values.append((labels, queue.changes))
             size.values.append((labels, queue.bytes))

@@ -20,8 +20,8 @@ from sluice.airflow import connections
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.action_pages import form_of, from_own_page
 from sluice.airflow.pages.databases import in_thread
+from sluice.airflow.pages.gathering import Watch
 from sluice.airflow.pages.in_process_api import InProcessApi
-from sluice.airflow.pages.known import Watch
 from sluice.airflow.pages.rendering import Renderer
 from sluice.configuration.model import Replication
 from sluice.configuration.resolve import own_tables

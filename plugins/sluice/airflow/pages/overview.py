@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.run_messages import of_airflow
 from sluice.airflow.pages.slave_row import SlaveRow, by_worst, master_messages, queue_level, row
 from sluice.config import Survey
 from sluice.configuration.model import Replication
-from sluice.coordination.known_pairs import KnownMaster
+from sluice.coordination.live_state import LiveMaster
 from sluice.counted import duration
 from sluice.model.slave_state import SlaveState
 
@@ -56,7 +56,7 @@ class MasterGroup:
     prefix: str
     source: str
     """Vendor and connection, or the folder of the recorded files."""
-    known: KnownMaster
+    live: LiveMaster
     queue_level: Level
     messages: tuple[Message, ...]
     rows: tuple[SlaveRow, ...]
@@ -129,7 +129,7 @@ def rows_of(gathered: Gathered, replication: Replication, now: datetime) -> list
     """All slaves of a replication. `now`: of `Gathered.moment`."""
     prefix = replication.prefix
     return [
-        row(replication, slave, gathered.known.slave(prefix, slave), now, gathered.beside(prefix, slave))
+        row(replication, slave, gathered.live.slave(prefix, slave), now, gathered.beside(prefix, slave))
         for slave in replication.slaves
     ]
 
@@ -181,13 +181,13 @@ def lag_words(seconds: float | None) -> str:
 def _group(
     replication: Replication, gathered: Gathered, rows: Iterable[SlaveRow], choice: Choice, now: datetime
 ) -> MasterGroup:
-    listed, known = list(rows), gathered.known.master(replication.prefix)
+    listed, live = list(rows), gathered.live.master(replication.prefix)
     return MasterGroup(
         str(replication.prefix),
         source_of(replication),
-        known,
-        queue_level(replication, known),
-        tuple(master_messages(replication, known, now, gathered.airflow)),
+        live,
+        queue_level(replication, live),
+        tuple(master_messages(replication, live, now, gathered.airflow)),
         tuple(one for one in listed if matches(one, choice)),
         len(listed),
         min((one.as_of for one in listed if one.as_of), default=None),

@@ -13,12 +13,12 @@ from fastapi.responses import JSONResponse
 from sluice.airflow.pages import as_data, hidden, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
-from sluice.airflow.pages.known import MANY, Gathered, Watch
+from sluice.airflow.pages.gathering import MANY, Gathered, Watch
 from sluice.airflow.pages.overview import Choice, overview, rows_of, source_of
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import SlaveRow, state_of
 from sluice.configuration.model import Replication
-from sluice.coordination.known_pairs import KnownSlave
+from sluice.coordination.live_state import LiveSlave
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 
@@ -150,7 +150,7 @@ async def loads_of(gathered: Gathered, databases: Databases) -> dict[tuple[str, 
         (one, slave)
         for one in gathered.survey.replications
         for slave in one.slaves
-        if is_loading(gathered.known.slave(one.prefix, slave))
+        if is_loading(gathered.live.slave(one.prefix, slave))
     ]
     answers = await asyncio.gather(*(databases.slave(one, slave) for one, slave in loading))
     return {
@@ -160,9 +160,9 @@ async def loads_of(gathered: Gathered, databases: Databases) -> dict[tuple[str, 
     }
 
 
-def is_loading(known: KnownSlave) -> bool:
+def is_loading(live: LiveSlave) -> bool:
     """Whether a load of the slave is running: of all tables, or of some while it is NORMAL."""
-    return bool(known.status.get("loading")) or state_of(known) in (SlaveState.INITIAL, SlaveState.TRANSITION)
+    return bool(live.status.get("loading")) or state_of(live) in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
 
 def link(choice: Choice, **other: str) -> str:

@@ -167,7 +167,7 @@ def of_failover(runs: Iterable[Run], now: datetime) -> list[Message]:
 
 def scheduler_down(airflow: Airflow, now: datetime) -> str:
     """A sentence about a scheduler that does not run; empty if one does, or nobody asked."""
-    if not airflow.known or airflow.trouble:
+    if not airflow.asked or airflow.trouble:
         return ""
     if airflow.scheduler is None:
         return "Airflow's scheduler has not been seen yet: no run begins or goes on."

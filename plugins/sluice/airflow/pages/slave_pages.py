@@ -22,14 +22,14 @@ from sluice.airflow.pages.databases import (
     waiting,
     waiting_images,
 )
-from sluice.airflow.pages.known import Gathered, Watch, configured
+from sluice.airflow.pages.gathering import Gathered, Watch, configured
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import completed, row
 from sluice.configuration.model import Replication
 from sluice.coordination import redis_store
-from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
+from sluice.coordination.live_state import HOUR, LiveSlave, Past
 from sluice.errors import SluiceError
 from sluice.model.mask import Mask, without_values
 from sluice.model.names import TableName
@@ -61,23 +61,23 @@ def add(
         def made() -> Response:
             gathered, visible = hidden.shown_to(visitor, state_now), visitor.sees_values
             now = gathered.moment(datetime.now(UTC))
-            known = gathered.known.slave(replication.prefix, slave)
+            live = gathered.live.slave(replication.prefix, slave)
             past = watch.past(replication.prefix, slave, minutes)
             looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
-            slave_row = row(replication, slave, known, now, beside(gathered, replication, slave, looked))
-            known = completed(known, beside(gathered, replication, slave, looked))
+            slave_row = row(replication, slave, live, now, beside(gathered, replication, slave, looked))
+            live = completed(live, beside(gathered, replication, slave, looked))
             mask = Mask(replication.verify.mask)
             job, log, why_process = applied_by(str(replication.prefix), slave)
             values: dict[str, Any] = {
-                "gathered": gathered, "one": slave_row, "known": known, "looked": looked, "replication": replication,
+                "gathered": gathered, "one": slave_row, "live": live, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
                 "why_process": why_process,
                 "log": log if visible else [], "reports": latest(folder(), slave_row.pair, PAST_SHOWN),
-                "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
+                "past": past, "spark": str(live.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
-                "redo": gathered.known.master(replication.prefix).redo,
+                "redo": gathered.live.master(replication.prefix).redo,
                 "takes_over": replication.fails_over(replication.slave(slave)),
-                "former": former(replication, known, looked, past),
+                "former": former(replication, live, looked, past),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 
@@ -111,8 +111,8 @@ def add(
         gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.answer(looked)
         past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
         past = past if visitor.sees_values else hidden.past(past)
-        known, now = gathered.known.slave(replication.prefix, slave), gathered.moment(datetime.now(UTC))
-        slave_row = row(replication, slave, known, now, beside(gathered, replication, slave, looked))
+        live, now = gathered.live.slave(replication.prefix, slave), gathered.moment(datetime.now(UTC))
+        slave_row = row(replication, slave, live, now, beside(gathered, replication, slave, looked))
         return JSONResponse(as_data.whole_slave(gathered, slave_row, looked, past), headers=HEADERS)
 
 
@@ -127,17 +127,17 @@ def beside(gathered: Gathered, replication: Replication, slave: str, looked: Las
     )
 
 
-def former(replication: Replication, known: KnownSlave, looked: LastAnswer[SlaveData], past: Past) -> frozenset[str]:
+def former(replication: Replication, live: LiveSlave, looked: LastAnswer[SlaveData], past: Past) -> frozenset[str]:
     """Tables that are not replicated any more: the slave keeps them, or changes of them were seen."""
     checkpoint = looked.seen.checkpoint if looked.seen else None
     kept = {str(table) for table in checkpoint.tables.former} if checkpoint else set()
     lost = (
-        {name for name in past.changed.keys() - known.tables.keys() if replication.verify.covers(TableName.parse(name))}
-        if known.tables
+        {name for name in past.changed.keys() - live.tables.keys() if replication.verify.covers(TableName.parse(name))}
+        if live.tables
         else set()
     )
-    loading = {str(table) for table in known.status.get("loading") or ()}
-    return frozenset((kept | lost) - loading - set(known.status.get("not_ready") or ()))
+    loading = {str(table) for table in live.status.get("loading") or ()}
+    return frozenset((kept | lost) - loading - set(live.status.get("not_ready") or ()))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sluice.airflow.pages.message import Level, Message, clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
 from sluice.configuration.model import Replication
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
-from sluice.coordination.known_pairs import KnownMaster, KnownSlave
+from sluice.coordination.live_state import LiveMaster, LiveSlave
 from sluice.coordination.redo_state import RedoStatus
 from sluice.counted import counted, duration, listed
 from sluice.model.apply_status import ApplyStatus
@@ -112,14 +112,14 @@ class SlaveRow:
         """Whether an action of the monitor can do something about the slave as it is."""
         state, updating = self.state, self.state in (SlaveState.INITIAL, SlaveState.TRANSITION) or bool(self.loading)
         follows = state in APPLYING or state is SlaveState.INITIAL
-        known = self.state is not None and not self.store
+        live = self.state is not None and not self.store
         useful = {
-            "initiate": known and state not in (SlaveState.SWITCHING, SlaveState.MASTER),
+            "initiate": live and state not in (SlaveState.SWITCHING, SlaveState.MASTER),
             "cancel": updating,
             "approve": self.asked,
             "hold": follows,
             "open": any(closure.startswith(f"{ADMIN} (") for closure in self.closures),
-            "restart": follows and known,
+            "restart": follows and live,
             "verify": state is SlaveState.NORMAL,
             "repair": state is SlaveState.NORMAL,
             "rejects": bool(self.rejects),
@@ -131,11 +131,11 @@ class SlaveRow:
         return useful.get(action, True)
 
 
-def row(replication: Replication, slave: str, known: KnownSlave, now: datetime, beside: Beside = ALONE) -> SlaveRow:
+def row(replication: Replication, slave: str, live: LiveSlave, now: datetime, beside: Beside = ALONE) -> SlaveRow:
     """`now`: with a time zone."""
-    known = completed(known, beside)
-    status, thresholds = known.status, replication.monitor
-    state, as_of = state_of(known, beside), moment(status.get("current_as_of"))
+    live = completed(live, beside)
+    status, thresholds = live.status, replication.monitor
+    state, as_of = state_of(live, beside), moment(status.get("current_as_of"))
     follows = state in APPLYING and as_of is not None
     if as_of is None and beside.checkpoint is not None and beside.checkpoint.position is not None:
         as_of = moment(beside.checkpoint.position.time)
@@ -143,77 +143,77 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime, 
     lag_level = Level.OK
     if lag is not None and state is SlaveState.NORMAL:
         lag_level = level_of(lag, thresholds.lag_warning, thresholds.lag_critical)
-    applying, written = known.holder is not None, moment(status.get("at"))
-    times = [moment(seen.get("time")) for seen in known.tables.values()]
+    applying, written = live.holder is not None, moment(status.get("at"))
+    times = [moment(seen.get("time")) for seen in live.tables.values()]
     slave_row = SlaveRow(
         prefix=str(replication.prefix),
         slave=slave,
         state=state,
-        sentence=sentence(state, known, lag, beside),
+        sentence=sentence(state, live, lag, beside),
         messages=(),
         as_of=as_of,
         lag=lag,
         lag_level=lag_level,
         rate=float(status.get("rate") or 0) if applying and _fresh(written, now) else 0.0,
-        samples=known.samples,
+        samples=live.samples,
         applying=applying,
-        holder=str(known.holder or ""),
+        holder=str(live.holder or ""),
         since=moment(status.get("since")) if applying else None,
         last_status=written,
         safe_mode=str(status.get("safe_mode") or "not known") if applying else "",
-        tables=max(len(known.tables), len(status.get("not_ready") or ())),
+        tables=max(len(live.tables), len(status.get("not_ready") or ())),
         not_ready=dict(status.get("not_ready") or {}),
         places=_places(replication, slave),
         conflicts=_conflicts(replication, slave),
         loading=tuple(str(table) for table in status.get("loading") or ()),
         rejects=tuple(str(table) for table in status.get("set_aside") or ()),
         verified=min((time for time in times if time), default=None) if None not in times else None,
-        different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
-        closures=tuple(str(closure) for closure in known.closures),
-        connection=connection_of(known) if applying else "not connected",
+        different=sum(seen.get("outcome") in ("different", "could not compare") for seen in live.tables.values()),
+        closures=tuple(str(closure) for closure in live.closures),
+        connection=connection_of(live) if applying else "not connected",
         asked=any(run.question is not None for run in beside.runs),
         store=beside.store,
     )
-    return replace(slave_row, messages=tuple(messages(replication, slave_row, known, now, beside)))
+    return replace(slave_row, messages=tuple(messages(replication, slave_row, live, now, beside)))
 
 
-def completed(known: KnownSlave, beside: Beside) -> KnownSlave:
+def completed(live: LiveSlave, beside: Beside) -> LiveSlave:
     """Redis's content with what it lacks and CHECKPOINT has: a person's closure; the message, and tables that are not
     ready, unless an apply runs, which says them. What the last apply said of them is as old as its state."""
     checkpoint = beside.checkpoint
     if checkpoint is None:
-        return known
-    if checkpoint.closed and not any(closure.name == ADMIN for closure in known.closures):
-        known = replace(known, closures=[*known.closures, Closure(**json.loads(checkpoint.closed))])
-    if known.status.get("state") and known.holder is not None:
-        return known
+        return live
+    if checkpoint.closed and not any(closure.name == ADMIN for closure in live.closures):
+        live = replace(live, closures=[*live.closures, Closure(**json.loads(checkpoint.closed))])
+    if live.status.get("state") and live.holder is not None:
+        return live
     not_ready = {str(table): checkpoint.tables.explain(table) for table in checkpoint.tables}
     loading = [str(table) for table in checkpoint.tables.loading]
-    status: ApplyStatus = {**known.status, "message": checkpoint.message, "not_ready": not_ready, "loading": loading}
-    return replace(known, status=status)
+    status: ApplyStatus = {**live.status, "message": checkpoint.message, "not_ready": not_ready, "loading": loading}
+    return replace(live, status=status)
 
 
-def connection_of(known: KnownSlave) -> str:
+def connection_of(live: LiveSlave) -> str:
     """The connection of a running apply, by the outage in its status."""
-    return "stalled" if outage(known.status) else "connected"
+    return "stalled" if outage(live.status) else "connected"
 
 
-def state_of(known: KnownSlave, beside: Beside = ALONE) -> SlaveState | None:
+def state_of(live: LiveSlave, beside: Beside = ALONE) -> SlaveState | None:
     """The state. An apply that runs says it; otherwise CHECKPOINT does; or Redis, if the database never answered.
     INITIAL while an initial update holds the apply back, which still reports the former state. None: nobody says it."""
     try:
-        state: SlaveState | None = SlaveState(str(known.status.get("state")))
+        state: SlaveState | None = SlaveState(str(live.status.get("state")))
     except ValueError:
         state = None
-    if beside.answered and (state is None or known.holder is None):
+    if beside.answered and (state is None or live.holder is None):
         state = beside.checkpoint.state if beside.checkpoint else SlaveState.UNCONFIGURED
-    loading = any(closure.name == INITIAL_UPDATE for closure in known.closures)
+    loading = any(closure.name == INITIAL_UPDATE for closure in live.closures)
     return SlaveState.INITIAL if loading and state is not SlaveState.TRANSITION else state
 
 
-def sentence(state: SlaveState | None, known: KnownSlave, lag: float | None, beside: Beside = ALONE) -> str:
+def sentence(state: SlaveState | None, live: LiveSlave, lag: float | None, beside: Beside = ALONE) -> str:
     """What the slave does now, without a full stop."""
-    activity, message = str(known.status.get("activity") or ""), str(known.status.get("message") or "")
+    activity, message = str(live.status.get("activity") or ""), str(live.status.get("message") or "")
     if asking := next((run.question for run in beside.runs if run.question is not None), None):
         return f"Waits for an answer: {asking.subject}"
     if state is None:
@@ -221,46 +221,46 @@ def sentence(state: SlaveState | None, known: KnownSlave, lag: float | None, bes
     if state is SlaveState.UNCONFIGURED:
         tried = any(run.dag == api.UPDATE for run in beside.runs)
         return "No initial update has succeeded yet" if tried else "No initial update has begun yet"
-    if stopped := [closure for closure in known.closures if closure.name == ERROR]:
+    if stopped := [closure for closure in live.closures if closure.name == ERROR]:
         return f"Stopped: {stopped[0].reason}"
-    if known.closures:
-        return f"Held: {'; '.join(map(str, known.closures))}"
+    if live.closures:
+        return f"Held: {'; '.join(map(str, live.closures))}"
     if state is SlaveState.INCONSISTENT:
         return message or "Only a new initial update helps"
     if state in (SlaveState.INITIAL, SlaveState.SWITCHING, SlaveState.MASTER):
         return message or f"The slave is {state}"
-    if known.holder is None:
+    if live.holder is None:
         return "Whether its apply runs is not known" if beside.store else "No apply runs"
     if activity.startswith("waiting"):
         return activity[:1].upper() + activity[1:]
-    if work := under_way(known.status):
+    if work := under_way(live.status):
         return work
-    if known.status.get("catching_up"):
+    if live.status.get("catching_up"):
         return "Applies a large window, slice by slice"
     if state is SlaveState.TRANSITION:
         return "Tables are loaded while changes are applied"
-    if loading := known.status.get("loading"):
-        tables = counted(max(len(known.tables), len(loading)), "table")
+    if loading := live.status.get("loading"):
+        tables = counted(max(len(live.tables), len(loading)), "table")
         return f"{len(loading)} of {tables} loading, all else is applied"
-    if known.status.get("rate"):
+    if live.status.get("rate"):
         return "Applies changes"
     return "Follows its master" if lag is not None else "Runs"
 
 
 def messages(
-    replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside = ALONE
+    replication: Replication, one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside = ALONE
 ) -> list[Message]:
     """The slave's findings, worst first."""
-    found = [*_of_apply(one, known, now, beside), *_of_data(replication, one, known)]
+    found = [*_of_apply(one, live, now, beside), *_of_data(replication, one, live)]
     shown = " ".join(message.text for message in found if message.level is Level.CRITICAL)
     found += of_runs(beside.runs, beside.airflow, now, shown)
     return sorted(found, key=lambda message: -message.level)
 
 
-def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -> list[Message]:
+def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> list[Message]:
     messages = []
     asks = any(run.dag == api.UPDATE and run.question is not None for run in beside.runs)
-    for closure in known.closures:
+    for closure in live.closures:
         if closure.name == ERROR:
             messages.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
         elif closure.by == APPROVAL and asks:
@@ -274,9 +274,9 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
             messages.append(Message(f"The gate is closed: {closure}", Level.OK))
         else:
             messages.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
-    gate_closed = bool(known.closures)
+    gate_closed = bool(live.closures)
     if one.state is SlaveState.INCONSISTENT:
-        reason = str(known.status.get("message") or "").rstrip(".")
+        reason = str(live.status.get("message") or "").rstrip(".")
         text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
         messages.append(Message(text, Level.CRITICAL, "initiate"))
     elif one.state is SlaveState.UNCONFIGURED:
@@ -291,7 +291,7 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
         why = beside.unanswered or "It was not asked yet."
         text = f"The state of the slave is not known: neither Redis nor its database tells it. {why}"
         messages.append(Message(text, Level.WARNING))
-    elif beside.unanswered and known.says_too_little:
+    elif beside.unanswered and live.says_too_little:
         as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
         messages.append(Message(f"Its database does not answer: {beside.unanswered}{as_of}", Level.WARNING))
     silent = (now - one.last_status).total_seconds() if one.last_status else 0.0
@@ -300,42 +300,42 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime, beside: Beside) -
     elif one.applying and silent > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
         messages.append(Message(text, Level.WARNING, "restart"))
-    activity = str(known.status.get("activity") or "")
+    activity = str(live.status.get("activity") or "")
     if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:
         reading = "block that is being read" in activity
         messages.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
     if one.lag is not None and one.lag_level:
         messages.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
-    if mistake := known.status.get("configuration"):
+    if mistake := live.status.get("configuration"):
         text = f"The apply keeps its configuration because of a mistake in the file: {mistake}"
         messages.append(Message(text, Level.CRITICAL, lasting="configuration"))
     return messages
 
 
-def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list[Message]:
+def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[Message]:
     messages = []
     if one.not_ready:
         lacking = [TableName.parse(name) for name in one.not_ready]
-        what = what_loads(replication.prefix, one.slave, lacking, known.started)
-        rest = "\n".join(map(str, remaining(lacking, known.started)))
+        what = what_loads(replication.prefix, one.slave, lacking, live.started)
+        rest = "\n".join(map(str, remaining(lacking, live.started)))
         reasons = [f"{name} is {state}" for name, state in one.not_ready.items() if ": " in state]
         first = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
         why = f" ({first}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
         text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {what}"
         messages.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
-    messages += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
+    messages += [Message(str(reason), Level.CRITICAL) for reason in live.status.get("differing") or ()]
     if settling := how_to_settle(one.rejects):
         messages.append(Message(settling, Level.CRITICAL, "rejects", lasting="rejects"))
-    messages += [Message(issue.on_slave, Level.WARNING) for issue in known.issues]
-    if known.not_captured:
-        named = listed([issue.what for issue in known.not_captured], REASONS_SHOWN, "table")
+    messages += [Message(issue.on_slave, Level.WARNING) for issue in live.issues]
+    if live.not_captured:
+        named = listed([issue.what for issue in live.not_captured], REASONS_SHOWN, "table")
         text = f"The master has tables that no slave gets: {named}. {how_to_capture(replication.prefix)}"
         messages.append(Message(text, Level.WARNING))
     for outcome, text, level, remedy in (
         ("different", "Not equal to the master by the last comparison", Level.CRITICAL, "repair"),
         ("could not compare", "Could not be compared with the master the last time", Level.WARNING, "verify"),
     ):
-        tables = sorted(table for table, seen in known.tables.items() if seen.get("outcome") == outcome)
+        tables = sorted(table for table, seen in live.tables.items() if seen.get("outcome") == outcome)
         if tables:
             named = ", ".join(tables[:REASONS_SHOWN])
             more = f" and {len(tables) - REASONS_SHOWN} more" if len(tables) > REASONS_SHOWN else ""
@@ -345,42 +345,42 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
 
 def _abandoned(beside: Beside) -> bool:
     """Whether Airflow has no run that loads the slave, and nothing says why one failed."""
-    asked = beside.airflow.known and not beside.airflow.trouble
+    asked = beside.airflow.asked and not beside.airflow.trouble
     return asked and not any(run.dag == api.UPDATE for run in beside.runs)
 
 
 def master_messages(
-    replication: Replication, known: KnownMaster, now: datetime, airflow: Airflow = NOT_ASKED
+    replication: Replication, live: LiveMaster, now: datetime, airflow: Airflow = NOT_ASKED
 ) -> list[Message]:
     """The master's findings, worst first. `now`: with a time zone."""
     prefix = str(replication.prefix)
     runs = [run for run in airflow.runs if run.prefix == prefix]
     messages = [*of_failover(runs, now), *of_runs(airflow.of_master(prefix), airflow, now)]
-    messages += [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
-    messages += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
-    if known.items.warning:
-        messages.append(Message(known.items.warning, Level.WARNING))
-    if known.issues:
-        named = listed([issue.what for issue in known.issues], REASONS_SHOWN, "table")
+    messages += [Message(reason, Level.CRITICAL) for reason in live.items.not_dropped.values()]
+    messages += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in live.items.dropped.items()]
+    if live.items.warning:
+        messages.append(Message(live.items.warning, Level.WARNING))
+    if live.issues:
+        named = listed([issue.what for issue in live.issues], REASONS_SHOWN, "table")
         remedy = how_to_capture(Prefix(str(replication.prefix)))
         messages.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
-    if replication.master.capture in (REDO, BINLOG) and (known.redo is None or known.redo.silent(now.timestamp())):
+    if replication.master.capture in (REDO, BINLOG) and (live.redo is None or live.redo.silent(now.timestamp())):
         text = "Nobody reads the master's log. Start the DAG capture_redo, or see what its last run says."
-        if known.redo and (kept := known.redo.kept_seconds):
-            left = kept - (now.timestamp() - known.redo.written)
+        if live.redo and (kept := live.redo.kept_seconds):
+            left = kept - (now.timestamp() - live.redo.written)
             loss = f"changes begin to be lost in {duration(left)}" if left > 0 else "changes may be lost already"
             text += f" {_deleted(kept)}: {loss}. {LONGER}"
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
-    if known.redo and not known.redo.silent(now.timestamp()):
-        messages += _near_deletion(known.redo, now.timestamp())
-    if known.redo and known.redo.error:
-        text = f"The capture from the master's log has stopped: {known.redo.error}"
+    if live.redo and not live.redo.silent(now.timestamp()):
+        messages += _near_deletion(live.redo, now.timestamp())
+    if live.redo and live.redo.error:
+        text = f"The capture from the master's log has stopped: {live.redo.error}"
         messages.append(Message(text, Level.CRITICAL, lasting="redo"))
-    if known.redo and known.redo.unread:
-        messages.append(Message(known.redo.unread, Level.CRITICAL, lasting="redo"))
-    if known.redo and known.redo.watch_error:
-        messages.append(Message(known.redo.watch_error, Level.WARNING))
-    for thread in known.redo.threads if known.redo else ():
+    if live.redo and live.redo.unread:
+        messages.append(Message(live.redo.unread, Level.CRITICAL, lasting="redo"))
+    if live.redo and live.redo.watch_error:
+        messages.append(Message(live.redo.watch_error, Level.WARNING))
+    for thread in live.redo.threads if live.redo else ():
         if thread.logs:
             text = f"Redo logs are missing, or will be: {thread.logs.rstrip('.')}."
             messages.append(Message(text, Level.CRITICAL, lasting="redo"))
@@ -390,8 +390,8 @@ def master_messages(
         if thread.state == "failed":
             text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
             messages.append(Message(text, Level.CRITICAL, lasting="redo"))
-    if known.queue and (level := queue_level(replication, known)):
-        text = f"{counted(known.queue.changes, 'change')} wait in ITEMS, {known.queue.bytes / 1e6:,.0f} MB."
+    if live.queue and (level := queue_level(replication, live)):
+        text = f"{counted(live.queue.changes, 'change')} wait in ITEMS, {live.queue.bytes / 1e6:,.0f} MB."
         messages.append(Message(text, level, lasting="queue"))
     return sorted(messages, key=lambda message: -message.level)
 
@@ -416,10 +416,10 @@ def _near_deletion(redo: RedoStatus, now: float) -> list[Message]:
 LONGER = "To keep the log longer, set binlog_expire_logs_seconds on the master."
 
 
-def queue_level(replication: Replication, known: KnownMaster) -> Level:
+def queue_level(replication: Replication, live: LiveMaster) -> Level:
     """Whether too much waits in ITEMS."""
     most = replication.monitor
-    return level_of(known.queue.changes, most.queue_warning, most.queue_critical) if known.queue else Level.OK
+    return level_of(live.queue.changes, most.queue_warning, most.queue_critical) if live.queue else Level.OK
 
 
 def level_of(value: float, warning: float, critical: float) -> Level:

@@ -56,8 +56,8 @@ class ColumnsByName(Generic[N]):
 
     def has_own(self, replicated: Sequence[str]) -> bool:
         """Whether it has columns of its own, whose values live only here."""
-        known = set(replicated)
-        return any(column.name not in known and not column.generated for column in self.columns)
+        tables = set(replicated)
+        return any(column.name not in tables and not column.generated for column in self.columns)
 
 
 class ReadColumn(SlaveColumn, Protocol):
@@ -143,8 +143,8 @@ class KnownTables(ABC, Generic[M]):
 
     def hides(self, table: TableName) -> bool:
         """Whether a column of the table is masked, as far as it was read. Reads nothing."""
-        known = self._known.get(table)
-        return bool(self.mask.patterns) if known is None else bool(known.hidden)
+        cached = self._known.get(table)
+        return bool(self.mask.patterns) if cached is None else bool(cached.hidden)
 
     def order(self, tables: Iterable[TableName]) -> list[TableName]:
         """Parents before their children."""

@@ -322,9 +322,9 @@ def _driver_options(info: ConnectionInfo) -> dict[str, str]:
         options.setdefault("require_auth", "!password")
     if info.tls_mode.startswith("verify-") and "sslrootcert" not in options:
         own = os.environ.get("PGSSLROOTCERT") or Path.home() / ".postgresql" / "root.crt"
-        known = own if Path(own).exists() else ssl.get_default_verify_paths().cafile
-        if known:
-            options["sslrootcert"] = str(known)
+        authorities = own if Path(own).exists() else ssl.get_default_verify_paths().cafile
+        if authorities:
+            options["sslrootcert"] = str(authorities)
     return options
 
 

@@ -166,31 +166,31 @@ class Files:
         at = names.index(file)
         try:
             with file.open("rb") as opened:
-                known = self._indexes.pop(file, None)
+                index = self._indexes.pop(file, None)
                 status = os.fstat(opened.fileno())
-                if known is None or known.inode != status.st_ino or status.st_size < known.last.offset:
-                    known = self._begin(file, opened.readline(), status.st_ino)
-                    if known is None:
+                if index is None or index.inode != status.st_ino or status.st_size < index.last.offset:
+                    index = self._begin(file, opened.readline(), status.st_ino)
+                    if index is None:
                         raise StreamUnreachable(self.folder, f"{file.name} has no first line yet")
-                if not known.closed:
-                    opened.seek(known.last.offset)
-                    self._extend(known, opened)
+                if not index.closed:
+                    opened.seek(index.last.offset)
+                    self._extend(index, opened)
         except OSError as error:
             raise StreamUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
-        if at + 1 < len(names) and not known.closed:
+        if at + 1 < len(names) and not index.closed:
             following = int(names[at + 1].stem)
-            if known.end.position != following:
+            if index.end.position != following:
                 raise StreamDamaged(
                     file,
-                    known.last.line,
-                    f"the last transaction ends at {known.end.position}, but the next file {names[at + 1].name} goes "
+                    index.last.line,
+                    f"the last transaction ends at {index.end.position}, but the next file {names[at + 1].name} goes "
                     f"on behind {following}: transactions are missing, or a file between them",
                 )
-            known.closed = True
-        self._indexes[file] = known
+            index.closed = True
+        self._indexes[file] = index
         for former in list(self._indexes)[:-KEPT]:
             del self._indexes[former]
-        return known
+        return index
 
     def containing(self, number: int, names: list[Path]) -> Path:
         """The file with the change that follows the one with this number. Raises `OtherStream`."""

@@ -228,8 +228,8 @@ def _change(values: dict[str, object]) -> Change:
     try:
         action = Action(str(word).upper())
     except ValueError:
-        known = ", ".join(one.lower() for one in Action)
-        raise Malformed(f"{word!r} is no kind of change; known are {known}") from None
+        actions = ", ".join(one.lower() for one in Action)
+        raise Malformed(f"{word!r} is no kind of change; known are {actions}") from None
     fields = _FIELDS[action]
     optional = fields & _OPTIONAL if action is not Action.UPDATE else {"old", "partial"}
     _known(values, {"change", "table", *(fields - optional)}, set(optional))

@@ -145,48 +145,48 @@ class LogDefinitions:
                 yield from self._happened(replace(event, table=table))
             return
         table, name = event.table, str(event.table)
-        known = self.tables.get(table)
+        former = self.tables.get(table)
         match event.event:
             case Event.CREATED:
-                if known is None:
+                if former is None:
                     self.remembered.created[name] = ""
             case Event.EMPTIED:
-                if known is not None:
+                if former is not None:
                     yield Change(Action.TRUNCATE, table)
                 elif name in self.remembered.created:
                     self.remembered.created[name] = ""
             case Event.DROPPED:
                 self._forget(table)
-                if known is not None:
+                if former is not None:
                     del self.tables[table]
-                    yield Change(Action.DROP, table, former=known)
+                    yield Change(Action.DROP, table, former=former)
             case Event.RENAMED:
                 assert event.other is not None
-                yield from self._rename(table, event.other, known)
-            case Event.ALTERED if known is not None:
+                yield from self._rename(table, event.other, former)
+            case Event.ALTERED if former is not None:
                 self._alter(name, event)
                 if event.reason:
                     yield Change(Action.DIFFER, table, reason=event.reason)
             case Event.UNKNOWN:
-                if known is None:
+                if former is None:
                     self.remembered.created[name] = event.reason
                 yield Change(Action.DIFFER, table, reason=event.reason)
             case Event.ALTERED if event.reason:
                 self.remembered.created[name] = event.reason
 
-    def _rename(self, table: TableName, other: TableName, known: TableDefinition | None) -> Iterator[Change]:
+    def _rename(self, table: TableName, other: TableName, former: TableDefinition | None) -> Iterator[Change]:
         altered, created = self.remembered.altered, self.remembered.created
-        if known is None:
+        if former is None:
             created[str(other)] = created.pop(str(table), UNSEEN)
             return
         if str(table) in altered:
             altered[str(other)] = altered.pop(str(table))
         self._last.pop(table, None)
         self._last.pop(other, None)
-        now = replace(known, shape=replace(known.shape, table=other))
+        now = replace(former, shape=replace(former.shape, table=other))
         del self.tables[table]
         self.tables[other] = now
-        yield Change(Action.ALTER, table, definition=now, former=known)
+        yield Change(Action.ALTER, table, definition=now, former=former)
 
     def _alter(self, name: str, event: TableEvent) -> None:
         kept = self.remembered.altered.setdefault(name, Altered())

@@ -139,8 +139,8 @@ class Recorder:
             raise NotRecorded(self.prefix, self.folder)
         tables = queue.registered()
         shapes = queue.definitions(tables, seen, 0)
-        known = {table: TableDefinition(shape) for table, shape in shapes.items()}
-        return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
+        definitions = {table: TableDefinition(shape) for table, shape in shapes.items()}
+        return _Begun(Writer(self.folder, stream, end, definitions, file_bytes=self._file_bytes), seen)
 
     def _window(
         self, session: Session, reader: ChangeReader, writer: Writer, seen: Position, *, unless_empty: bool = False

@@ -98,12 +98,16 @@ def read_columns(
     `TableUnfit`."""
     made = []
     for column in table.columns:
-        known = described.get(column.name)
-        base = ColumnTexts(known.name, known.type).base if known is not None else ""
-        if known is not None and known.collation and column.type in (types.VARCHAR_COMPRESSED, types.BLOB_COMPRESSED):
-            column = replace(column, collation=collations.get(known.collation, column.collation))
+        description = described.get(column.name)
+        base = ColumnTexts(description.name, description.type).base if description is not None else ""
+        if (
+            description is not None
+            and description.collation
+            and column.type in (types.VARCHAR_COMPRESSED, types.BLOB_COMPRESSED)
+        ):
+            column = replace(column, collation=collations.get(description.collation, column.collation))
         read = _read_column(column, base, charsets)
-        generated = known is not None and known.generated
+        generated = description is not None and description.generated
         made.append(replace(read, cell=replace(read.cell, name="" if generated else column.name)))
     return made
 

@@ -50,20 +50,20 @@ class LoggedSchemas(MySQLDefinitions, PlainMasterSchemas):
 
     def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
         session, made = native(connection), super().tables(connection, tables)
-        known: dict[TableName, TableShape] = {}
+        in_stream: dict[TableName, TableShape] = {}
         if session.info.stream:
             queue = MASTER.queue(session, Prefix("X_"), "")
-            known = queue.definitions(tables, queue.take(), 0)
-        return [replace(each, shape=_in_stream(session, each.shape, known.get(each.table))) for each in made]
+            in_stream = queue.definitions(tables, queue.take(), 0)
+        return [replace(each, shape=_in_stream(session, each.shape, in_stream.get(each.table))) for each in made]
 
     def name_on_slaves(self, table: TableName, name: str) -> str:
         """An index is named within its table here, on other servers within a schema."""
         return f"{table.name}_{'pkey' if name == catalog.PRIMARY else name}"
 
 
-def _in_stream(session: Session, shape: TableShape, known: TableShape | None) -> TableShape:
+def _in_stream(session: Session, shape: TableShape, in_stream: TableShape | None) -> TableShape:
     """The table as the stream describes it, or will, once it is altered there as it was here."""
-    positions = {column.name: column.position for column in known.columns} if known is not None else {}
+    positions = {column.name: column.position for column in in_stream.columns} if in_stream is not None else {}
     free = itertools.count(max(positions.values(), default=0) + 1)
     types = TYPES.in_stream(session, shape.columns)
     columns = [

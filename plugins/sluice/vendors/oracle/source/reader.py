@@ -111,12 +111,12 @@ def _rows_by_key(session: OracleSession, of: ComparedTable, keys: list[Key]) -> 
 
 def _complete(change: UnreadChange, columns: list[Column], values: Values | None) -> str:
     if values is not None:
-        known = {column.name: value for column, value in zip(columns, values, strict=True)}
+        former = {column.name: value for column, value in zip(columns, values, strict=True)}
     elif change.action == Action.INSERT:
-        known = {column.name: "\\x" if _own(column).kind is Kind.BINARY else "" for column in columns}
+        former = {column.name: "\\x" if _own(column).kind is Kind.BINARY else "" for column in columns}
     else:
         return change.content
-    return content.complete(change.content, known)
+    return content.complete(change.content, former)
 
 
 def _keep(session: OracleSession, prefix: Prefix, contents: Mapping[int, str]) -> None:

@@ -290,9 +290,11 @@ class Parameters:
 
     def same(self, row: Row) -> str:
         """The condition that `t` equals `row` in all its columns, by text."""
-        known = {name: value for name, value in row.items() if not self.target.column(name).generated}
-        present = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, known))
-        given = ", ".join(f"{self.add(name, value)}::{self.target.column(name).sized}" for name, value in known.items())
+        settable = {name: value for name, value in row.items() if not self.target.column(name).generated}
+        present = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, settable))
+        given = ", ".join(
+            f"{self.add(name, value)}::{self.target.column(name).sized}" for name, value in settable.items()
+        )
         return f'(ROW({present})::text) COLLATE "C" = (ROW({given})::text) COLLATE "C"'
 
     def differences(self, row: Row) -> list[str]:

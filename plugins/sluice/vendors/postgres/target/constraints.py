@@ -107,9 +107,9 @@ def complete_constraints(
     """
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
-    known = set(replicated)
+    tables = set(replicated)
     for wanted, own in _missing_constraints(connection, master):
-        if wanted.kind == "f" and wanted.parent not in known:
+        if wanted.kind == "f" and wanted.parent not in tables:
             done.left_out.append((_name_of(wanted), f"{wanted.parent} is not replicated"))
             continue
         _attempt(done, _name_of(wanted), partial(_constraint, connection, examiner, wanted, own))
@@ -123,14 +123,14 @@ def lacking(
     replicated: Collection[TableName],
 ) -> list[Issue]:
     """What `complete_indexes` and `complete_constraints` would make, with the statements; makes nothing."""
-    known = set(replicated)
+    tables = set(replicated)
     issues: list[tuple[Index | Constraint, list[str]]] = [
         (wanted, index_statements(wanted, own)) for wanted, own in _missing_indexes(connection, indexes_of_master)
     ]
     issues += [
         (wanted, constraint_statements(wanted, own))
         for wanted, own in _missing_constraints(connection, constraints_of_master)
-        if wanted.kind != "f" or wanted.parent in known
+        if wanted.kind != "f" or wanted.parent in tables
     ]
     return [
         Issue("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)

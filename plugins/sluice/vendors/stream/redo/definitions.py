@@ -196,12 +196,12 @@ class Definitions:
 
     def _ddl(self, table: TableName, sql: str, thread: str) -> Iterator[Change]:
         bare = _QUOTED.sub("''", _COMMENT.sub(" ", sql))
-        known = self.tables.get(table)
+        former = self.tables.get(table)
         if _CREATE.match(bare):
-            if known is None:
+            if former is None:
                 self.ddl.created[str(table)] = not _SELECT.search(bare)
             return
-        if known is None:
+        if former is None:
             return
         if _TRUNCATE.match(bare):
             yield Change(Action.TRUNCATE, table)
@@ -210,7 +210,7 @@ class Definitions:
             self._last.pop(table, None)
             self._settled(table)
             self.ddl.created[str(table)] = False
-            yield Change(Action.DROP, table, former=known)
+            yield Change(Action.DROP, table, former=former)
         elif _RENAME.match(bare):
             yield from self._differs(table, "it was renamed on the master")
         elif _ALTER.match(bare):

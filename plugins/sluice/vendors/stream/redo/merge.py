@@ -99,16 +99,16 @@ class Merge:
 
     def incarnate(self, incarnations: Iterable[tuple[int, int]]) -> None:
         """Updates the incarnations of the master."""
-        known = sorted({**self._begins, **dict(incarnations)}.items(), key=lambda each: each[1])
-        self._begins = dict(known)
-        self._ends = {before: scn for (before, _), (_, scn) in pairwise(known)}
+        incarnations_known = sorted({**self._begins, **dict(incarnations)}.items(), key=lambda each: each[1])
+        self._begins = dict(incarnations_known)
+        self._ends = {before: scn for (before, _), (_, scn) in pairwise(incarnations_known)}
 
     def join(self, thread: ThreadId, *, since: int | None = None, watermark: int | None = None) -> None:
         """Adds a thread. `watermark`: the stored one; None for a new thread, which is complete from `since` on. Raises
         `ThreadTooLate`, `TakenBack`."""
         begins = self._begins.get(thread.resetlogs, 0)
-        known = any(each.resetlogs == thread.resetlogs for each in self._threads)
-        if watermark is None and self.released.scn and not known and 0 < begins <= self.released.scn:
+        continued = any(each.resetlogs == thread.resetlogs for each in self._threads)
+        if watermark is None and self.released.scn and not continued and 0 < begins <= self.released.scn:
             raise TakenBack(thread.resetlogs, begins, self.released.scn)
         if watermark is None and self.released.scn:
             first = begins if since is None and begins > self.released.scn else since

@@ -139,24 +139,24 @@ class Receiver:
     def _begin(self, connection: socket.socket, frames: Frames, spool: Spool) -> None:
         """Waits until it streams."""
         connection.settimeout(ANSWER_SECONDS)
-        known = self._answer(connection, frames, Request(RequestCode.INFO, self.database))
-        if known.code is ResponseCode.READY:
+        answer = self._answer(connection, frames, Request(RequestCode.INFO, self.database))
+        if answer.code is ResponseCode.READY:
             scn = self.begin if self.begin is not None else NOW
             if spool.durable is not None:
                 scn = spool.durable[0] - 1  # It lost its checkpoint, or never had a confirmation.
-            known = self._answer(connection, frames, Request(RequestCode.START, self.database, scn=scn))
-            if known.code is ResponseCode.REPLICATE:
+            answer = self._answer(connection, frames, Request(RequestCode.START, self.database, scn=scn))
+            if answer.code is ResponseCode.REPLICATE:
                 return
-        if known.code is ResponseCode.REPLICATE:
+        if answer.code is ResponseCode.REPLICATE:
             # The whole group of redo records that may be incomplete comes again: the merge recognises its transactions.
             number = spool.durable[0] - 1 if spool.durable is not None else 0
             request = Request(RequestCode.CONTINUE, self.database, c_scn=number, c_idx=0)
-            known = self._answer(connection, frames, request)
-            if known.code is ResponseCode.REPLICATE:
+            answer = self._answer(connection, frames, request)
+            if answer.code is ResponseCode.REPLICATE:
                 return
-        if known.code is ResponseCode.INVALID_DATABASE:
+        if answer.code is ResponseCode.INVALID_DATABASE:
             raise AnotherDatabase(self.address, self.database)
-        raise Unreachable(self.address, f"answers {known.code.name}")
+        raise Unreachable(self.address, f"answers {answer.code.name}")
 
     def _answer(self, connection: socket.socket, frames: Frames, request: Request) -> Response:
         connection.sendall(frame(request.encode()))

@@ -62,9 +62,9 @@ class Recorded:
 
     def threads(self) -> Collection[int]:
         """Raises `StreamUnreachable`."""
-        known = self._end()[2].threads
-        newest = max(thread.resetlogs for thread in known)
-        return {thread.thread for thread in known if thread.resetlogs == newest}
+        threads = self._end()[2].threads
+        newest = max(thread.resetlogs for thread in threads)
+        return {thread.thread for thread in threads if thread.resetlogs == newest}
 
     def complete_from(self) -> int | None:
         """Raises `StreamUnreachable`."""

@@ -21,8 +21,8 @@ from sluice.airflow.pages.run_messages import Beside, switches
 from sluice.config import Survey
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
-from sluice.coordination import known_pairs, redis_check, redis_store
-from sluice.coordination.known_pairs import HOUR, Known, Past
+from sluice.coordination import live_state, redis_check, redis_store
+from sluice.coordination.live_state import HOUR, LiveState, Past
 from sluice.errors import SluiceError
 from sluice.model.failover import refused_since
 from sluice.model.names import Prefix
@@ -46,7 +46,7 @@ class Gathered:
     """The state at one moment."""
 
     survey: Survey
-    known: Known
+    live: LiveState
     at: datetime
     """When it was read."""
     trouble: str = ""
@@ -81,9 +81,9 @@ def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Rep
     replications = {str(one.prefix): one for one in gathered.survey.replications}
     one = replications.get(prefix.upper())
     if one is None:
-        known = f"These are configured: {', '.join(replications)}." if replications else "No replication is."
+        listed = f"These are configured: {', '.join(replications)}." if replications else "No replication is."
         raise HTTPException(
-            404, f"{prefix} is not configured, or its file has mistakes, which the overview lists. {known}"
+            404, f"{prefix} is not configured, or its file has mistakes, which the overview lists. {listed}"
         )
     if slave is not None and slave not in one.slaves:
         raise HTTPException(404, f"{one.prefix} has no slave {slave}. Its slaves: {', '.join(one.slaves) or 'none'}.")
@@ -101,7 +101,7 @@ class Watch:
         self._probed_at = float("-inf")
         self._read_at = float("-inf")
         self._surveyed: tuple[object, Survey] | None = None
-        self._past_read: Known | None = None
+        self._past_read: LiveState | None = None
         self._past_at = float("-inf")
         self._pasts: dict[tuple[Prefix, str], Past] = {}
         self._lock = threading.Lock()
@@ -141,28 +141,28 @@ class Watch:
             survey = self._survey()
         except ConfigError as failure:
             nothing = Survey((), failure.mistakes, {}, ())
-            return Gathered(nothing, Known(), now, str(failure))
+            return Gathered(nothing, LiveState(), now, str(failure))
         airflow = self._airflow_now()
         pairs = {one.prefix: list(one.slaves) for one in survey.replications}
         store, warnings, trouble, at = "", tuple[str, ...](), "", now
         try:
-            known = self._known(pairs)
+            live = self._live(pairs)
             store, warnings = self._probe()
         except SluiceError as failure:
-            known, at = (before.known, before.at) if before else (Known(), now)
+            live, at = (before.live, before.at) if before else (LiveState(), now)
             trouble = str(failure)
         switching = {(run.prefix, slave) for run in airflow.runs if switches(run) for slave in run.slaves}
         asked = [
             (one, slave)
             for one in survey.replications
             for slave in one.slaves
-            if trouble or known.slave(one.prefix, slave).says_too_little or (str(one.prefix), slave) in switching
+            if trouble or live.slave(one.prefix, slave).says_too_little or (str(one.prefix), slave) in switching
         ]
         answers = self._databases.answers(asked, switching)
         airflow = replace(airflow, runs=tuple(_refused(run, answers) for run in airflow.runs)) if switching else airflow
-        return Gathered(survey, known, at, trouble, airflow, answers, store, warnings)
+        return Gathered(survey, live, at, trouble, airflow, answers, store, warnings)
 
-    def _known(self, pairs: Mapping[Prefix, list[str]]) -> Known:
+    def _live(self, pairs: Mapping[Prefix, list[str]]) -> LiveState:
         """What Redis says. Of many slaves, curves and comparisons are those of some seconds ago: they are most of it,
         and are read beside the page. Raises `SluiceError`."""
         if self._past_read is None or sum(map(len, pairs.values())) <= MANY:
@@ -181,7 +181,7 @@ class Watch:
         """What Airflow says; if it cannot be asked: what it said before, with the reason."""
         if time.monotonic() - self._runs_at >= FRESH_SECONDS * RUNS:
             runs = self._airflow()
-            self._runs = replace(self._runs, trouble=runs.trouble, known=True) if runs.trouble else runs
+            self._runs = replace(self._runs, trouble=runs.trouble, asked=True) if runs.trouble else runs
             self._runs_at = time.monotonic()
         return self._runs
 
@@ -222,15 +222,15 @@ def _refused(run: Run, answers: Answers) -> Run:
 
 
 def _read(
-    pairs: Mapping[Prefix, list[str]], minutes: int, before: Known | None = None, former: Known | None = None
-) -> Known:
+    pairs: Mapping[Prefix, list[str]], minutes: int, before: LiveState | None = None, former: LiveState | None = None
+) -> LiveState:
     with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
-        return known_pairs.read(client, pairs, minutes, before, former)
+        return live_state.read(client, pairs, minutes, before, former)
 
 
 def _past(prefix: Prefix, slave: str, minutes: int) -> Past:
     with closing(redis_store.connect(seconds=ANSWER_SECONDS)) as client:
-        return known_pairs.past(client, prefix, slave, minutes)
+        return live_state.past(client, prefix, slave, minutes)
 
 
 def _marks(folders: tuple[Path, ...]) -> list[object]:

@@ -3,9 +3,9 @@
 import pytest
 import redis
 
-from sluice.airflow.pages import databases, known
+from sluice.airflow.pages import databases, gathering
 from sluice.airflow.pages.databases import Databases
-from sluice.coordination import known_pairs, redis_store
+from sluice.coordination import live_state, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.lease import Lease
 from sluice.coordination.records import History, Issues, ItemsFindings, ItemsState, LoadStarted, QueueState, Status
@@ -33,7 +33,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     lease = Lease(client, SHOP, "a", 10.0)
     lease.acquire()
     try:
-        read = known_pairs.read(client, {SHOP: ["a", "b"], STOCK: []})
+        read = live_state.read(client, {SHOP: ["a", "b"], STOCK: []})
     finally:
         lease.release()
     slave, master = read.slave(SHOP, "a"), read.master(SHOP)
@@ -52,9 +52,9 @@ def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
 
     def reads(count: int) -> int:
         pairs = {SHOP: [f"slave{number}" for number in range(count)]}
-        known_pairs.read(client, pairs)
+        live_state.read(client, pairs)
         before = int(redis.from_url(redis_url).info("stats")["total_reads_processed"])
-        known_pairs.read(client, pairs)
+        live_state.read(client, pairs)
         return int(redis.from_url(redis_url).info("stats")["total_reads_processed"]) - before
 
     client = redis_store.connect(redis_url)
@@ -67,20 +67,20 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     client, asked = redis_store.connect(redis_url), []
     monkeypatch.setattr(databases.ASKING, "submit", lambda work, pairs: asked.append((work, pairs)))
-    monkeypatch.setattr(known, "PAST_SECONDS", 0.0)
-    for names in (["a"], ["a", *(f"slave{number}" for number in range(known.MANY))]):
+    monkeypatch.setattr(gathering, "PAST_SECONDS", 0.0)
+    for names in (["a"], ["a", *(f"slave{number}" for number in range(gathering.MANY))]):
         client.flushdb()
-        watch = known.Watch(Databases(), lambda: NOT_ASKED)
-        watch._known({SHOP: names})
+        watch = gathering.Watch(Databases(), lambda: NOT_ASKED)
+        watch._live({SHOP: names})
         Status(client, SHOP, "a").write({"state": "NORMAL"})
         History(client, SHOP, "a").add(Sample(1, 2.5, 3))
         VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
-        found = watch._known({SHOP: names}).slave(SHOP, "a")
+        found = watch._live({SHOP: names}).slave(SHOP, "a")
         assert found.status["state"] == "NORMAL"
         assert bool(found.samples) is bool(found.tables) is (len(names) == 1)
     ((work, pairs),) = asked
     work(pairs)
-    found = watch._known(pairs).slave(SHOP, "a")
+    found = watch._live(pairs).slave(SHOP, "a")
     assert list(found.samples) == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
 
 
@@ -89,9 +89,9 @@ def test_samples_that_are_as_before_stay_the_same_objects(redis_url: str) -> Non
     with redis_store.connect(redis_url) as client:
         for slave in ("a", "b"):
             History(client, SHOP, slave).add(Sample(1, 2.5, 3))
-        first = known_pairs.read(client, {SHOP: ["a", "b"]})
+        first = live_state.read(client, {SHOP: ["a", "b"]})
         History(client, SHOP, "b").add(Sample(2, 0.5, 1))
-        again = known_pairs.read(client, {SHOP: ["a", "b"]}, former=first)
+        again = live_state.read(client, {SHOP: ["a", "b"]}, former=first)
     assert again.slave(SHOP, "a").samples is first.slave(SHOP, "a").samples
     assert list(again.slave(SHOP, "b").samples) == [Sample(1, 2.5, 3), Sample(2, 0.5, 1)]
 

@@ -34,7 +34,7 @@ HOUR = 60
 
 
 @dataclass(frozen=True)
-class KnownSlave:
+class LiveSlave:
     """Redis's content about one pair. Everything may be missing."""
 
     status: ApplyStatus = field(default_factory=ApplyStatus)
@@ -69,7 +69,7 @@ class Past:
 
 
 @dataclass(frozen=True)
-class KnownMaster:
+class LiveMaster:
     """Redis's content about one replication."""
 
     items: ItemsFindings = field(default_factory=ItemsFindings)
@@ -82,26 +82,26 @@ class KnownMaster:
 
 
 @dataclass(frozen=True)
-class Known:
+class LiveState:
     """Redis's content about the requested replications."""
 
-    masters: Mapping[Prefix, KnownMaster] = field(default_factory=dict)
-    slaves: Mapping[tuple[Prefix, str], KnownSlave] = field(default_factory=dict)
+    masters: Mapping[Prefix, LiveMaster] = field(default_factory=dict)
+    slaves: Mapping[tuple[Prefix, str], LiveSlave] = field(default_factory=dict)
 
-    def master(self, prefix: Prefix) -> KnownMaster:
-        return self.masters.get(prefix, KnownMaster())
+    def master(self, prefix: Prefix) -> LiveMaster:
+        return self.masters.get(prefix, LiveMaster())
 
-    def slave(self, prefix: Prefix, slave: str) -> KnownSlave:
-        return self.slaves.get((prefix, slave), KnownSlave())
+    def slave(self, prefix: Prefix, slave: str) -> LiveSlave:
+        return self.slaves.get((prefix, slave), LiveSlave())
 
 
 def read(
     client: "redis.Redis",
     pairs: Mapping[Prefix, Collection[str]],
     minutes: int = HOUR,
-    before: Known | None = None,
-    former: Known | None = None,
-) -> Known:
+    before: LiveState | None = None,
+    former: LiveState | None = None,
+) -> LiveState:
     """`pairs`: slaves by prefix. `minutes`: samples of each slave. `before`: samples and comparisons are taken from
     there instead, which are most of the content and change once a minute at most. `former`: samples that are as there
     stay the same objects, so that their curves are not drawn again. Raises `StoreUnreachable`."""
@@ -121,10 +121,10 @@ def read(
         pipe.mget(texts or [""])
         *others, values = pipe.execute()
     answers, texts_left = iter(others), iter(values)
-    masters, known = {}, {}
+    masters, live = {}, {}
     for prefix, slaves in pairs.items():
         items, lacking, queue, redo = (next(texts_left) for _ in range(4))
-        masters[prefix] = KnownMaster(
+        masters[prefix] = LiveMaster(
             ItemsState.parsed(items), Issues.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
@@ -133,10 +133,10 @@ def read(
             if before is None:
                 tables, samples = verification_log.parsed(next(answers)), History.parsed(next(answers))
                 same = former.slave(prefix, slave).samples if former else ()
-                earlier = KnownSlave(tables=tables, samples=same if list(same) == samples else Samples(samples))
+                earlier = LiveSlave(tables=tables, samples=same if list(same) == samples else Samples(samples))
             else:
                 earlier = before.slave(prefix, slave)
-            known[prefix, slave] = KnownSlave(
+            live[prefix, slave] = LiveSlave(
                 Status.parsed(status_text),
                 lease.parsed(holder),
                 gate.parsed(closed),
@@ -146,7 +146,7 @@ def read(
                 earlier.samples,
                 LoadStarted.parsed(load),
             )
-    return Known(masters, known)
+    return LiveState(masters, live)
 
 
 def past(client: "redis.Redis", prefix: Prefix, slave: str, minutes: int) -> Past:
