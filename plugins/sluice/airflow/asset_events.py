@@ -27,7 +27,7 @@ def add_event(context: Context, alias: AssetAlias, prefix: str, slave: str, extr
 
 
 def add_verified_events(context: Context, pairs: Iterable[Report], listed: Iterable[str] = ()) -> list[str]:
-    """Adds an event for each identical pair of a report that is not among `listed`; returns the names of these pairs."""
+    """Adds an event for each identical pair of a report that is not `listed`; returns their names."""
     others, names = set(listed), []
     for pair in pairs:
         name = f"{pair['prefix']} → {pair['slave']}"

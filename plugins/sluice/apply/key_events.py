@@ -28,8 +28,9 @@ class WrongKey(Terminal):
     def __init__(self, table: TableName, key: Sequence[str], guid: str):
         columns = f"({', '.join(key)})" if key else "no columns"
         super().__init__(
-            f"{table}: its key is {columns}, but changes wait that were captured under another one (GUID {guid[:80]!r}). "
-            "The key was changed on the master without a trace in ITEMS. Start an initial update of this slave."
+            f"{table}: its key is {columns}, but changes wait that were captured under another one (GUID "
+            f"{guid[:80]!r}). The key was changed on the master without a trace in ITEMS. Start an initial update of "
+            "this slave."
         )
         self.table = table
 

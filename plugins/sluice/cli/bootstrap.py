@@ -100,15 +100,15 @@ def ensure_packages(root: Path, command: str) -> Path:
     """
     venv = _venv(root)
     python = venv / "bin" / "python"
-    wanted = _checksum(root)
-    if _ready(venv, wanted):
+    checksum = _checksum(root)
+    if _ready(venv, checksum):
         return python
     _prepare_machine(root, command)
     real = venv.resolve()  # checkouts that share one by links wait for one another
     with _alone(real.with_name(f"{real.name}.lock")):
         # Another process may have finished it while this one waited.
-        if not _ready(real, wanted):
-            _install(root, real, real / "bin" / "python", wanted)
+        if not _ready(real, checksum):
+            _install(root, real, real / "bin" / "python", checksum)
     return python
 
 
@@ -141,9 +141,9 @@ def _checksum(root: Path) -> str:
         raise BootstrapError(f"{missing.filename} is missing: restore it from the release.") from missing
 
 
-def _ready(venv: Path, wanted: str) -> bool:
+def _ready(venv: Path, checksum: str) -> bool:
     try:
-        return (venv / _STAMP).read_text().strip() == wanted and os.access(venv / "bin" / "python", os.X_OK)
+        return (venv / _STAMP).read_text().strip() == checksum and os.access(venv / "bin" / "python", os.X_OK)
     except OSError:
         return False
 
@@ -172,7 +172,7 @@ def _alone(lock: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
+def _install(root: Path, venv: Path, python: Path, checksum: str) -> None:
     whole = (venv / "pyvenv.cfg").exists() and not (venv / _INSTALLING).exists() and _fits(python)
     if venv.exists() and not whole:
         _say("the installation in .venv is unfinished or broken; making it anew")
@@ -199,7 +199,7 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
             _install_with_pip(root, venv, python)
     (venv / _INSTALLING).unlink()
     temporary = venv / f"{_STAMP}.new"
-    temporary.write_text(wanted + "\n")
+    temporary.write_text(checksum + "\n")
     temporary.rename(venv / _STAMP)
 
 
@@ -257,12 +257,12 @@ def _make(venv: Path, uv: str | None) -> None:
 
 def _bring_uv(venv: Path, python: Path) -> str | None:
     """Installs uv, which is several times as fast as pip; returns its path, None if that fails."""
-    wanted = venv / "uv.txt"
-    wanted.write_text(" ".join([_UV, *(f"--hash=sha256:{digest}" for digest in _UV_HASHES)]) + "\n")
+    recorded = venv / "uv.txt"
+    recorded.write_text(" ".join([_UV, *(f"--hash=sha256:{digest}" for digest in _UV_HASHES)]) + "\n")
     pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    options: list[str | Path] = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", wanted]
+    options: list[str | Path] = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", recorded]
     done = _run([*pip, *options], quiet=True) == 0
-    wanted.unlink()
+    recorded.unlink()
     return str(venv / "bin" / "uv") if done else None
 
 

@@ -55,9 +55,9 @@ class RunState:
 def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
     """The running tasks of a run, else the next ones, from (task, map index, state) of its task instances."""
     order = ("running", "deferred", "restarting", "up_for_retry", "up_for_reschedule", "queued", "scheduled")
-    for wanted in order:
-        if names := [task for task, _, state in states if state == wanted]:
-            return ", ".join(dict.fromkeys(names)) + ("" if wanted in ("running", "deferred") else f" ({wanted})")
+    for first in order:
+        if names := [task for task, _, state in states if state == first]:
+            return ", ".join(dict.fromkeys(names)) + ("" if first in ("running", "deferred") else f" ({first})")
     return ""
 
 

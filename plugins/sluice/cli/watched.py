@@ -167,8 +167,8 @@ def _sentence(prefix: str, one: SlaveOverview) -> str:
 
 
 def _says(messages: Sequence[MessageData], text: str) -> bool:
-    wanted = " ".join(text.split()).rstrip(".…")
-    return bool(wanted) and any(wanted in " ".join(message["text"].split()) for message in messages)
+    expected = " ".join(text.split()).rstrip(".…")
+    return bool(expected) and any(expected in " ".join(message["text"].split()) for message in messages)
 
 
 def _behind(one: SlaveOverview) -> str:

@@ -11,7 +11,7 @@ from sluice.configuration.resolve import rule_for
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.model.names import NameOfSlave, PlacedName, TableName
 
-_ANOTHER = "name another on_slave for one of the two"
+_ANOTHER = "name another place for one of the two"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mi
             rule = next((each for each in (rules[table], rules.get(holder)) if each and each.target), None)
             if rule is not None and rule.target is not None:
                 other = holder if rule is rules[table] else table
-                problem = f"leads to {placement.slave_name(table).on_slave}, where {other} has its on_slave"
+                problem = f"leads to {placement.slave_name(table).on_slave}, where {other} has its place"
                 new_mistakes[rule.target.mistake(problem, _ANOTHER)] = None
         schemas: dict[str, TableRule] = {}
         for rule in (*own, *lines):

@@ -72,11 +72,11 @@ class CheckpointStore(SlaveStore):
             raise LookupError(f"slave {self.slave} was never configured")
         return checkpoint
 
-    def move(self, wanted: SlaveState, message: str = "") -> None:
+    def move(self, state: SlaveState, message: str = "") -> None:
         """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""
         current = self.read(lock=True)
-        checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
-        self._execute("checkpoint_move", state=str(wanted), message=message)
+        checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, state)
+        self._execute("checkpoint_move", state=str(state), message=message)
 
     def say(self, message: str) -> None:
         """Writes what a person has to know about the slave, and leaves its state. The caller has locked the row."""

@@ -48,14 +48,14 @@ def one_of(column: str, name: str, values: Sequence[object]) -> tuple[str, dict[
 
 
 def tables_among(
-    schema: str, table: str, wanted: Sequence[TableName], name: str = "of"
+    schema: str, table: str, tables: Sequence[TableName], name: str = "of"
 ) -> tuple[str, dict[str, object]]:
-    """The condition that the columns `schema` and `table` name one of `wanted`, and its parameters, as `one_of`."""
-    if not wanted:
+    """The condition that the columns `schema` and `table` name one of `tables`, and its parameters, as `one_of`."""
+    if not tables:
         return "1 = 0", {}
-    pairs = [f"(%({name}_schema_{index})s, %({name}_table_{index})s)" for index in range(len(wanted))]
+    pairs = [f"(%({name}_schema_{index})s, %({name}_table_{index})s)" for index in range(len(tables))]
     parameters: dict[str, object] = {}
-    for index, each in enumerate(wanted):
+    for index, each in enumerate(tables):
         parameters |= {f"{name}_schema_{index}": each.schema, f"{name}_table_{index}": each.name}
     return f"({schema}, {table}) IN ({', '.join(pairs)})", parameters
 

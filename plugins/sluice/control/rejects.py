@@ -65,11 +65,11 @@ class RejectStore(SlaveStore):
         lock: bool = False,
     ) -> list[Reject]:
         """The rejects with these statuses, oldest first."""
-        wanted, parameters = _of_status(statuses)
+        condition, parameters = _of_status(statuses)
         chosen, more = (_ALL, {}) if ids is None else one_of("id", "id", ids)
         rows = self._execute(
             "rejects_read",
-            {"statuses": wanted, "ids": chosen, "lock": "FOR UPDATE" if lock else ""},
+            {"statuses": condition, "ids": chosen, "lock": "FOR UPDATE" if lock else ""},
             number=number,
             **parameters,
             **more,
@@ -79,21 +79,21 @@ class RejectStore(SlaveStore):
     def move(
         self,
         ids: Sequence[int],
-        wanted: RejectStatus,
+        status: RejectStatus,
         person: str | None = None,
         *,
         force: bool = False,
         answer: str | None = None,
     ) -> list[int]:
-        """Gives the rejects `ids` the status `wanted` where their present one allows it. Returns the ids of those."""
-        statuses, parameters = _of_status(before(wanted))
+        """Gives the rejects `ids` the status `status` where their present one allows it. Returns the ids of those."""
+        statuses, parameters = _of_status(before(status))
         chosen, more = one_of("id", "id", ids)
         movable = self._execute("rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more)
         moved = sorted(number for (number,) in movable)
         if moved:
             chosen, more = one_of("id", "id", moved)
             self._execute(
-                "rejects_move", {"ids": chosen}, status=str(wanted), person=person, force=force, answer=answer, **more
+                "rejects_move", {"ids": chosen}, status=str(status), person=person, force=force, answer=answer, **more
             )
         return moved
 

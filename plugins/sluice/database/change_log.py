@@ -160,7 +160,7 @@ class ChangeLog(Protocol):
 class ChangeLogClass(Protocol):
     """`wanted`: which tables are replicated. `application`: the name of the connections."""
 
-    def __call__(self, info: ConnectionInfo, wanted: Callable[[TableName], bool], *, application: str) -> ChangeLog: ...
+    def __call__(self, info: ConnectionInfo, covers: Callable[[TableName], bool], *, application: str) -> ChangeLog: ...
 
 
 @dataclass(frozen=True)

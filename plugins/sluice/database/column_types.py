@@ -35,8 +35,8 @@ class ColumnTypes(Protocol):
         """The columns of one table on this server."""
         ...
 
-    def holds(self, own: str, wanted: str) -> bool:
-        """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
+    def holds(self, own: str, needed: str) -> bool:
+        """Whether a column of the type `own` can hold every value of the type `needed` unchanged."""
         ...
 
 

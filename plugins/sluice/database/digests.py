@@ -115,8 +115,8 @@ class TableDigest(Protocol):
         """Converts values of a column in changes to the form in which rows are compared."""
         ...
 
-    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
-        """The keys of about `wanted` random rows of the table, which has about `rows`."""
+    def drawn(self, connection: Session, rows: int, count: int) -> list[Key]:
+        """The keys of about `count` random rows of the table, which has about `rows`."""
         ...
 
 

@@ -173,8 +173,8 @@ class FailoverSupport(Protocol):
         """How many other sessions of this account call themselves so in the database."""
         ...
 
-    def missing_rights(self, connection: Session, wanted: Sequence[Difference]) -> list[Issue]:
-        """The missing rights for creating some of `wanted`."""
+    def missing_rights(self, connection: Session, differences: Sequence[Difference]) -> list[Issue]:
+        """The missing rights for creating some of `differences`."""
         ...
 
     def make(self, connection: Session, store: FailoverTable, difference: Difference, *, trusted: bool = False) -> str:

@@ -13,7 +13,7 @@ from sluice.model.names import TableName
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Requirements:
     """What the master's tables need on a slave."""
 
     definitions: list[TableDefinition]
@@ -40,12 +40,15 @@ class Preflight(Protocol):
         connection: Session,
         replication: Replication,
         slave: SlaveConfig,
-        wanted: Wanted | None,
+        requirements: Requirements | None,
         *,
         part: bool = False,
         light: bool = False,
     ) -> list[Issue]:
-        """What a slave lacks. `wanted`: None if the master cannot be reached. `part`: only some tables are loaded."""
+        """What a slave lacks. `requirements`: None if the master cannot be reached.
+
+        `part`: only some tables are loaded.
+        """
         ...
 
     def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:
@@ -64,7 +67,9 @@ class MasterPreflight(Preflight, Protocol):
         """What the master lacks."""
         ...
 
-    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    def requirements(
+        self, master: Session, replication: Replication, covers: Callable[[TableName], bool]
+    ) -> Requirements:
         """What the master's tables for which `covers` is true need on a slave."""
         ...
 

@@ -226,10 +226,10 @@ class MasterRows(Rows, Protocol):
         ...
 
     def special(
-        self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+        self, connection: Session, table: TableShape, column_types: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
-        """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes: the column, the value,
-        and the row's key as texts.
+        """A row in which one of the columns `column_types` has a value that its `ColumnType` excludes: the column,
+        the value, and the row's key as texts.
 
         None without one. Reads the table once.
         """

@@ -67,10 +67,10 @@ class RecordedSource(Source, Protocol):
         info: ConnectionInfo,
         prefix: Prefix,
         folder: Path,
-        wanted: Callable[[TableName], bool],
+        covers: Callable[[TableName], bool],
         change_log: ChangeLogClass,
     ) -> LogRecorder:
-        """Records the changes of a database from its own log. `wanted`: which of its tables."""
+        """Records the changes of a database from its own log. `covers`: which of its tables."""
         ...
 
     def log_queue(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue:

@@ -194,8 +194,8 @@ def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
     facts.sheet = read_sheet(failover, master)
     facts.master_time = facts.sheet.time
     other = turned(failover.replication, failover.slave.name)
-    wanted = vendor.preflight.wanted(master, failover.replication, lambda _: True)
-    lacking = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), wanted, light=True)
+    requirements = vendor.preflight.requirements(master, failover.replication, lambda _: True)
+    lacking = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), requirements, light=True)
     facts.lacking_turned = [one.at(MASTER, failover.master_info.server) for one in lacking]
 
 

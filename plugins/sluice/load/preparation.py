@@ -56,14 +56,14 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     registered = update.queue(master).captured()
     existing = master_of(update.master_info.vendor).rows.tables(master)
     resolved = update.replication.resolve(existing)
-    wanted = [each.table for each in resolved if update.selection.covers(each.table)]
-    faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
+    tables = [each.table for each in resolved if update.selection.covers(each.table)]
+    faults = {table: fault for table in tables if (fault := registered.get(table)) is not None}
     if faults:
         raise changes_not_captured(update, faults)
-    left_out = [str(table) for table in wanted if table not in registered]
+    left_out = [str(table) for table in tables if table not in registered]
     if left_out:
         log.warning("%s: not loaded, because nothing captures their changes yet: %s", update, ", ".join(left_out))
-    return [table for table in wanted if table in registered]
+    return [table for table in tables if table in registered]
 
 
 def tables_to_load(update: Update, master: Session, slave: Session) -> list[TableName]:
@@ -241,14 +241,14 @@ class Preparation:
         """
         self.drop_gone()
         self.extend_types()
-        wanted = self._to_be_made()
-        names = [definition.table for definition in wanted]
+        definitions = self._to_be_made()
+        names = [definition.table for definition in definitions]
         types = self._of_master.schemas.types(self.master, names)
         collations = self._of_master.schemas.collations(self.master, names)
         self._drop_references([name for name in names if name in self.remade and name in self.on_slave])
         created: list[TableName] = []
         refused: dict[TableName, Terminal] = {}
-        waiting = wanted
+        waiting = definitions
         while waiting:
             refused = {}
             for definition in waiting:
@@ -379,18 +379,18 @@ class Preparation:
 
     def _refusals(self) -> dict[TableName, str]:
         """Why the server would not create tables."""
-        wanted = [
+        definitions = [
             replace(definition, shape=translated.shape)
             for definition in self._to_be_made()
             if not (translated := self._translator.translate(definition.shape)).refused
         ]
-        return self._of_slave.load_target.refusals(self.slave, wanted)
+        return self._of_slave.load_target.refusals(self.slave, definitions)
 
     def _missing_collations(self) -> list[tuple[TableName, str]]:
         """The tables that cannot be created because the slave cannot have a collation, and why."""
-        wanted = self._to_be_made()
-        used = [column.collation for created in wanted for column in created.shape.columns if column.collation]
-        own = self._of_master.schemas.collations(self.master, [created.table for created in wanted])
+        definitions = self._to_be_made()
+        used = [column.collation for created in definitions for column in created.shape.columns if column.collation]
+        own = self._of_master.schemas.collations(self.master, [created.table for created in definitions])
         lacking = self._of_slave.load_target.missing_collations(self.slave, used, own)
         return [
             (
@@ -399,7 +399,7 @@ class Preparation:
                 "create the tables that use it there yourself, with another collation",
             )
             for name in lacking
-            for created in wanted
+            for created in definitions
             if name in [column.collation for column in created.shape.columns]
         ]
 

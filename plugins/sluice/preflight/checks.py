@@ -21,7 +21,7 @@ from sluice.database import lock_waits
 from sluice.database.errors import LockNotAvailable
 from sluice.database.load import LoadTarget
 from sluice.database.placed import placed
-from sluice.database.preflight import Wanted
+from sluice.database.preflight import Requirements
 from sluice.database.registry import master_of, vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
@@ -125,17 +125,17 @@ def _of_slave(
     part: bool,
     light: bool,
 ) -> list[Issue]:
-    wanted, numbers = None, []
+    requirements, numbers = None, []
     if master is not None:
         of_master = master_of(replication.master.vendor).preflight
-        wanted = of_master.wanted(master, replication, covers)
+        requirements = of_master.requirements(master, replication, covers)
         transforms = Transforms(replication, slave)
-        numbers = _numbers_of_large_objects(wanted, transforms, master)
-        definitions, _ = transforms.definitions(wanted.definitions, master)
-        wanted = replace(wanted, definitions=definitions)
+        numbers = _numbers_of_large_objects(requirements, transforms, master)
+        definitions, _ = transforms.definitions(requirements.definitions, master)
+        requirements = replace(requirements, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
-    issues = preflight.of_slave(session, replication, slave, wanted, part=part, light=light)
+    issues = preflight.of_slave(session, replication, slave, requirements, part=part, light=light)
     issues += [issue.softened() for issue in numbers] if light else numbers
     if master is not None:
         issues += _transformations(master, replication, slave, covers)
@@ -148,11 +148,11 @@ def _of_slave(
     return [issue.at(slave_side(slave.name)) for issue in issues]
 
 
-def _numbers_of_large_objects(wanted: Wanted, transforms: Transforms, master: Session) -> list[Issue]:
+def _numbers_of_large_objects(requirements: Requirements, transforms: Transforms, master: Session) -> list[Issue]:
     """Columns that would hold the numbers of large objects on the slave, which does not have the objects."""
     columns: list[str] = []
-    for definition in wanted.definitions:
-        table, names = definition.table, wanted.large_objects.get(definition.table, ())
+    for definition in requirements.definitions:
+        table, names = definition.table, requirements.large_objects.get(definition.table, ())
         if not names:
             continue
         with suppress(TransformationInvalid):  # `_transformations` reports it.
@@ -250,18 +250,18 @@ def _losses(
     translator = Translator(of_master, of_slave, master, session, types)
     refused: list[str] = []
     lossy: dict[str, str] = {}
-    wanted: list[TableDefinition] = []
+    creatable: list[TableDefinition] = []
     for definition in definitions:
         translated = translator.translate(definition.shape)
         refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in translated.refused.items()]
         lossy |= translated.lossy(slave.lossy_columns)
         if not translated.refused:
-            wanted.append(replace(definition, shape=translated.shape))
+            creatable.append(replace(definition, shape=translated.shape))
     issues = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
         issues.append(Issue("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
-    if faults := _uncreated(of_slave.load_target, session, tables, wanted):
+    if faults := _uncreated(of_slave.load_target, session, tables, creatable):
         why = ". ".join(f"{table} {fault}" for table, fault in faults.items())
         remedy = "Tables of other names are made by `target`."
         issues.append(Issue("", "tables that it can create", why, None, remedy=remedy, in_file=True))
@@ -279,11 +279,11 @@ def _accepting(slave: SlaveConfig, columns: Iterable[str]) -> str:
 
 
 def _uncreated(
-    target: LoadTarget, session: Session, tables: Sequence[TableName], wanted: Sequence[TableDefinition]
+    target: LoadTarget, session: Session, tables: Sequence[TableName], definitions: Sequence[TableDefinition]
 ) -> dict[TableName, str]:
     """Why the server cannot create tables, or cannot use those of these names."""
     faults = {table: f"is {fault} on the slave" for table, fault in target.not_tables(session, tables).items()}
-    created = [definition for definition in wanted if definition.table not in faults]
+    created = [definition for definition in definitions if definition.table not in faults]
     return faults | {table: f"cannot be made: {why}" for table, why in target.refusals(session, created).items()}
 
 

@@ -87,9 +87,9 @@ def lost(incomplete: LeftOut, complete_from: int | None) -> str:
     if complete_from is None or incomplete.certain <= complete_from:
         return ""
     return (
-        f"transaction {incomplete.xid} was committed at SCN {incomplete.certain}, and its beginning is in no redo that was read: "
-        f"OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. The slaves "
-        f"must be loaded anew: delete {FILE} in the folder of the thread for that"
+        f"transaction {incomplete.xid} was committed at SCN {incomplete.certain}, and its beginning is in no redo that "
+        f"was read: OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. "
+        f"The slaves must be loaded anew: delete {FILE} in the folder of the thread for that"
     )
 
 
@@ -98,9 +98,10 @@ def explained(incomplete: LeftOut, complete_from: int | None, folder: Path) -> s
     texts = []
     if incomplete.transactions and (complete_from is None or incomplete.scn > complete_from):
         texts.append(
-            f"OpenLogReplicator left out {counted(incomplete.transactions, 'transaction')} that began before the redo that "
-            f"is read, or in that of another thread; the last one was committed at SCN {incomplete.scn}. Slaves that "
-            "initial_update loads from now on have them. Load others as of that SCN or a later one, or compare them"
+            f"OpenLogReplicator left out {counted(incomplete.transactions, 'transaction')} that began before the redo "
+            f"that is read, or in that of another thread; the last one was committed at SCN {incomplete.scn}. Slaves "
+            "that initial_update loads from now on have them. Load others as of that SCN or a later one, or compare "
+            "them"
         )
     if incomplete.parts:
         texts.append(

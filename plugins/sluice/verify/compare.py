@@ -370,7 +370,7 @@ class _Comparison:
         master_kind, slave_kind = (side.vendor.types.logical(column.type).kind for side, column in both)
         return master_kind is slave_kind and master_kind in ORDERED_ALIKE
 
-    def _sampled(self, digests: Digests, wanted: int) -> None:
+    def _sampled(self, digests: Digests, count: int) -> None:
         """Draws rows on each side, and looks them up on the other."""
         finding = self.finding
         checked, wrong = [], []
@@ -378,8 +378,8 @@ class _Comparison:
             estimate = estimated(
                 self.view, self.view.slave if side is self.view.slave else self.view.master, finding.table
             )
-            rows = wanted if estimate is None or estimate.rows is None else estimate.rows
-            keys = self.view.ask(partial(digest.drawn, rows=rows, wanted=wanted), side.first)
+            rows = count if estimate is None or estimate.rows is None else estimate.rows
+            keys = self.view.ask(partial(digest.drawn, rows=rows, count=count), side.first)
             before = sum(rows.count for rows in finding.found.values())
             for start in range(0, len(keys), KEYS_AT_ONCE):
                 self._drawn(digests, keys[start : start + KEYS_AT_ONCE], side is self.sides[0])

@@ -105,8 +105,8 @@ class SlaveRow:
 
     def says(self, text: str) -> bool:
         """Whether a message of it has the text already."""
-        wanted = text.removeprefix("Stopped: ").removeprefix("Held: ").rstrip(".")
-        return any(wanted in message.text for message in self.messages)
+        sentence = text.removeprefix("Stopped: ").removeprefix("Held: ").rstrip(".")
+        return any(sentence in message.text for message in self.messages)
 
     def offers(self, action: str) -> bool:
         """Whether an action of the monitor can do something about the slave as it is."""

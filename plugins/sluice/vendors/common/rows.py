@@ -76,9 +76,9 @@ class PlainRows(Rows, ABC):
         present = self.shape(connection, of.table)
         if present is None or {column.name for column in present.key} != set(of.key):
             raise table_changed(self.server_of(connection), of.table)
-        wanted = [tuple(text or "" for text in texts) for texts in keys]
+        key_texts = [tuple(text or "" for text in texts) for texts in keys]
         try:
-            rows = self.table_digest(present, of).rows_of_keys(connection, wanted)
+            rows = self.table_digest(present, of).rows_of_keys(connection, key_texts)
         except KeyError as error:
             raise table_changed(self.server_of(connection), of.table) from error
         return digests.rows_under(rows, of, alike=alike)
@@ -111,12 +111,12 @@ def special_row(
     read: Callable[[str], Any],
     read_from: tuple[str, str],
     table: TableShape,
-    wanted: Mapping[str, ColumnType],
+    column_types: Mapping[str, ColumnType],
 ) -> tuple[str, Special, dict[str, str | None]] | None:
     """See `MasterRows.special`. `read_from`: the table in a query, and the end of one that gives a single row."""
     checks = [
         (name, special, condition)
-        for name, made in wanted.items()
+        for name, made in column_types.items()
         for special in sorted(made.excluded)
         if (condition := texts(name, table.column(name).type).is_special("t", special, made.length or 0))
     ]

@@ -148,9 +148,9 @@ class KnownTables(ABC, Generic[M]):
 
     def order(self, tables: Iterable[TableName]) -> list[TableName]:
         """Parents before their children."""
-        wanted = list(tables)
-        links = ((key.child, key.parent) for key in self.foreign_keys(wanted))
-        return foreign_key.write_order(wanted, links)
+        listed = list(tables)
+        links = ((key.child, key.parent) for key in self.foreign_keys(listed))
+        return foreign_key.write_order(listed, links)
 
     def forget(self, table: TableName | None = None) -> None:
         """Forgets `table`, or all tables for None."""
@@ -172,15 +172,15 @@ class SlaveTables(KnownTables[T]):
         """The tables of these shapes, with what else the vendor knows of them."""
 
     def load(self, tables: Iterable[TableName]) -> None:
-        wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
-        if not wanted:
+        unread = [table for table in dict.fromkeys(tables) if table not in self._known]
+        if not unread:
             return
-        shapes = self.catalog.shapes(self.connection, wanted)
-        for table in wanted:
+        shapes = self.catalog.shapes(self.connection, unread)
+        for table in unread:
             if table not in shapes:
                 raise SlaveTableMissing(table)
-        uniques: dict[TableName, tuple[OwnIndex, ...]] = dict.fromkeys(wanted, ())
-        for index in self.catalog.own_indexes(self.connection, wanted):
+        uniques: dict[TableName, tuple[OwnIndex, ...]] = dict.fromkeys(unread, ())
+        for index in self.catalog.own_indexes(self.connection, unread):
             if index.unique:
                 uniques[index.table] = (*uniques[index.table], index)
         self._known |= {made.table: made for made in self.made(shapes, uniques)}
@@ -203,16 +203,16 @@ class SlaveTables(KnownTables[T]):
         return otherwise
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
-        wanted = set(tables)
-        keys = self.catalog.foreign_keys(self.connection, sorted(wanted))
-        return [own.key for own in keys if own.key.child in wanted]
+        listed = set(tables)
+        keys = self.catalog.foreign_keys(self.connection, sorted(listed))
+        return [own.key for own in keys if own.key.child in listed]
 
     def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """The table, and those of `among` that foreign keys connect with it, also through other tables."""
-        wanted = list(among)
-        links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
+        listed = list(among)
+        links = [(key.child, key.parent) for key in self.foreign_keys(listed)]
         connected, more = {table}, True
         while more:
-            near = {end for link in links if connected & set(link) for end in link} & set(wanted)
+            near = {end for link in links if connected & set(link) for end in link} & set(listed)
             more, connected = not near <= connected, connected | near
         return connected

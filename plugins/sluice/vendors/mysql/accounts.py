@@ -8,7 +8,7 @@ from sluice import sql_files
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.database import addresses
 from sluice.database.accounts import Accounts
-from sluice.database.preflight import Preflight, Wanted
+from sluice.database.preflight import Preflight, Requirements
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.issue import Issue, Severity, fixes
@@ -141,14 +141,14 @@ class MySQLPreflight(Preflight):
         connection: Session,
         replication: Replication,
         slave: SlaveConfig,
-        wanted: Wanted | None,
+        requirements: Requirements | None,
         *,
         part: bool = False,
         light: bool = False,
     ) -> list[Issue]:
         """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
         session = native(connection)
-        tables = [definition.table for definition in wanted.definitions] if wanted is not None else []
+        tables = [definition.table for definition in requirements.definitions] if requirements is not None else []
         databases = [session.info.database, *(catalog.database_of(session, table.schema) for table in tables)]
         # A load refuses tables in the others: nobody may be granted anything there.
         allowed = [database for database in dict.fromkeys(databases) if database.lower() not in catalog.OF_SERVER]

@@ -116,10 +116,10 @@ def among(
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
     """The shapes of those of `tables` that exist, not of views."""
-    session, wanted = native(connection), list(dict.fromkeys(tables))
-    if not wanted:
+    session, listed = native(connection), list(dict.fromkeys(tables))
+    if not listed:
         return {}
-    condition, values = among(session, wanted)
+    condition, values = among(session, listed)
     columns: dict[TableName, list[Column]] = {}
     for database, name, *column in session.read_schema(sql_files.render("mysql", "columns", tables=condition), values):
         columns.setdefault(table_of(session, database, name), []).append(_column(column))
@@ -342,14 +342,14 @@ def needed_indexes(
     `gone_keys`: foreign keys that go too. `renamed`: columns that get another name in the same statement.
     """
     left = [each for each in own_indexes(connection, [table]) if each not in gone]
-    wanted = dict.fromkeys(
+    indexed = dict.fromkeys(
         own.key.columns
         for own in foreign_keys(connection, [table])
         if own.key.child == table and own.name not in gone_keys
     )
     return [
         f"ADD INDEX ({', '.join(quoted(renamed.get(name, name)) for name in columns)})"
-        for columns in wanted
+        for columns in indexed
         if not any(each.columns[: len(columns)] == columns for each in left)
     ]
 

@@ -219,9 +219,9 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
     return LogicalType(Kind.ENUM if name == "enum" else Kind.OTHER, name=type_name)
 
 
-def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
-    return own == wanted or logical_type.holds(logical(own), logical(wanted))
+def holds(own: str, needed: str) -> bool:
+    """Whether a column of the type `own` can hold every value of the type `needed` unchanged."""
+    return own == needed or logical_type.holds(logical(own), logical(needed))
 
 
 def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnType]:
@@ -266,26 +266,26 @@ def _row_bytes(type_: str) -> int:
     return {"decimal": 30}.get(name, 12)  # numbers and times have 8 bytes at most, a LONGTEXT 12
 
 
-def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:
+def column_type(logical: LogicalType, *, mariadb: bool) -> ColumnType:
     """The column type for a logical type outside of a key."""
-    kind, length = wanted.kind, wanted.length
+    kind, length = logical.kind, logical.length
     if kind is Kind.INTEGER:
-        bits = wanted.precision or 64
+        bits = logical.precision or 64
         names = {16: "smallint", 32: "int", 64: "bigint"}
         fitting = next((name for most, name in names.items() if bits <= most), None)
-        return ColumnType(fitting or f"decimal({logical_type.digits(wanted)},0)")
+        return ColumnType(fitting or f"decimal({logical_type.digits(logical)},0)")
     if kind is Kind.NUMBER:
-        return _number(wanted, mariadb)
+        return _number(logical, mariadb)
     if kind is Kind.FLOAT:
         return ColumnType("double", excluded=_NO_NUMBERS)  # a FLOAT compares with no literal
     if kind in (Kind.TEXT, Kind.CHAR):
         return _text(length)
     if kind is Kind.BITS:
-        return ColumnType(f"bit({length})") if length and length <= 64 and not wanted.varying else _text(length)
+        return ColumnType(f"bit({length})") if length and length <= 64 and not logical.varying else _text(length)
     if kind is Kind.TIME:
-        return _time("time", wanted.precision, frozenset())
+        return _time("time", logical.precision, frozenset())
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
-        return _time("datetime", wanted.precision, _CALENDAR)
+        return _time("datetime", logical.precision, _CALENDAR)
     if kind is Kind.DATE:
         return ColumnType("date", excluded=_CALENDAR)
     if kind in TEXT_LENGTHS:
@@ -296,18 +296,18 @@ def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:
     exact = {Kind.BOOLEAN: "tinyint(1)", Kind.BINARY: "longblob", Kind.JSON: "longtext", Kind.XML: "longtext"}
     if kind in exact:
         return ColumnType(exact[kind])
-    return ColumnType("longtext", Fit.LOSSY, f"{_named(wanted)} is a text there, which nothing takes apart")
+    return ColumnType("longtext", Fit.LOSSY, f"{_named(logical)} is a text there, which nothing takes apart")
 
 
-def _named(wanted: LogicalType) -> str:
-    return f"a value of the type {wanted.name}" if wanted.kind is Kind.OTHER else f"the {wanted.kind}"
+def _named(logical: LogicalType) -> str:
+    return f"a value of the type {logical.name}" if logical.kind is Kind.OTHER else f"the {logical.kind}"
 
 
-def _number(wanted: LogicalType, mariadb: bool) -> ColumnType:
-    if wanted.precision is None:
+def _number(logical: LogicalType, mariadb: bool) -> ColumnType:
+    if logical.precision is None:
         return ColumnType("longtext", Fit.LOSSY, "a number without a precision is a text there, in a text's order")
-    scale = wanted.scale or 0
-    precision = wanted.precision - scale if scale < 0 else max(wanted.precision, scale)
+    scale = logical.scale or 0
+    precision = logical.precision - scale if scale < 0 else max(logical.precision, scale)
     most = MOST_SCALE[mariadb]
     if precision > MOST_DIGITS or scale > most:
         return ColumnType(
@@ -323,30 +323,30 @@ def _text(length: int | None) -> ColumnType:
 
 
 def _time(name: str, precision: int | None, excluded: frozenset[Special]) -> ColumnType:
-    wanted = MICROSECONDS if precision is None else precision
-    if wanted > MICROSECONDS:
-        lost = f"of {wanted} digits of a second's fraction, {MICROSECONDS} are left"
+    digits = MICROSECONDS if precision is None else precision
+    if digits > MICROSECONDS:
+        lost = f"of {digits} digits of a second's fraction, {MICROSECONDS} are left"
         return ColumnType(f"{name}({MICROSECONDS})", Fit.LOSSY, lost, excluded)
-    return ColumnType(f"{name}({wanted})" if wanted else name, excluded=excluded)
+    return ColumnType(f"{name}({digits})" if digits else name, excluded=excluded)
 
 
-def _length(wanted: LogicalType) -> int:
+def _length(logical: LogicalType) -> int:
     """Characters that a key's column may have, as far as an index entry holds them."""
-    most = KEY_CHARACTERS if wanted.length is None else wanted.length
-    if wanted.kind is Kind.BINARY:
+    most = KEY_CHARACTERS if logical.length is None else logical.length
+    if logical.kind is Kind.BINARY:
         most = -(-most // _BYTES_A_CHARACTER)
-    return min(TEXT_LENGTHS.get(wanted.kind, most), KEY_CHARACTERS)
+    return min(TEXT_LENGTHS.get(logical.kind, most), KEY_CHARACTERS)
 
 
-def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
+def _of_key(logical: LogicalType, made: ColumnType, most: int) -> ColumnType:
     """The same where an index must hold it: as a text of at most so many characters."""
     if most < 1:
         return ColumnType("", Fit.REFUSED, f"no index has as many columns, or more than {KEY_CHARACTERS} characters")
-    binary = wanted.kind is Kind.BINARY
+    binary = logical.kind is Kind.BINARY
     length = most * _BYTES_A_CHARACTER if binary else most
-    if wanted.length is not None and wanted.length <= length:
-        return replace(made, type=f"{'varbinary' if binary else 'varchar'}({wanted.length})")
-    excluded = made.excluded if wanted.kind in TEXT_LENGTHS else made.excluded | {Special.TOO_LONG}
+    if logical.length is not None and logical.length <= length:
+        return replace(made, type=f"{'varbinary' if binary else 'varchar'}({logical.length})")
+    excluded = made.excluded if logical.kind in TEXT_LENGTHS else made.excluded | {Special.TOO_LONG}
     return replace(made, type=f"{'varbinary' if binary else 'varchar'}({length})", excluded=excluded, length=length)
 
 
@@ -359,8 +359,8 @@ class MySQLTypes(ColumnTypes):
     def made_of(self, connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
         return made_of(columns, mariadb=native(connection).mariadb)
 
-    def holds(self, own: str, wanted: str) -> bool:
-        return holds(own, wanted)
+    def holds(self, own: str, needed: str) -> bool:
+        return holds(own, needed)
 
 
 TYPES = MySQLTypes()

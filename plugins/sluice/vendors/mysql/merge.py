@@ -339,12 +339,12 @@ class MySQLMerger(Merger[_Set]):
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""
-        wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
-        if not wanted:
+        applied = [change for change in changes if isinstance(change, Staged) or change.rows]
+        if not applied:
             return
-        self.targets.load(change.table for change in wanted)
+        self.targets.load(change.table for change in applied)
         # Staging outside of the savepoint: temporary tables come and go without a commit.
-        sets = [one for number, change in enumerate(wanted) for one in self._sets(change, number, safe)]
+        sets = [one for number, change in enumerate(applied) for one in self._sets(change, number, safe)]
         try:
             with self.session.transaction():
                 self.apply(sets, safe, self._anew(sets, safe))

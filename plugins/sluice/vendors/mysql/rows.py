@@ -68,11 +68,11 @@ class MySQLDigest(PlainDigest):
         kind = next(column.logical.kind for column in self.columns if column.name == name)
         return self.own(name).canonical("t", kind)
 
-    def joined(self, wanted: Sequence[str]) -> str:
+    def joined(self, names: Sequence[str]) -> str:
         """The text of these columns of a row."""
         kinds = self.kinds
         parts = []
-        for name in wanted:
+        for name in names:
             own = self.own(name)
             if kinds[name] in SHOWN:
                 part = self.text(name)
@@ -139,8 +139,8 @@ class MySQLDigest(PlainDigest):
     def rows_of_keys(
         self, connection: Session, keys: Sequence[Texts]
     ) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        wanted = self.names
-        texts = ", ".join(map(self.text, wanted)).replace("%", "%%")
+        names = self.names
+        texts = ", ".join(map(self.text, names)).replace("%", "%%")
         own = [self.own(name) for name in self.key]
         match = " AND ".join(
             f"t.{column.quoted.replace('%', '%%')} = {column.value(f'%(k{index})s')}"
@@ -150,17 +150,17 @@ class MySQLDigest(PlainDigest):
         rows = []
         for key in keys:
             row = native(connection).run(statement, {f"k{index}": text for index, text in enumerate(key)}).fetchone()
-            rows.append((key, None if row is None else dict(zip(wanted, row, strict=True))))
+            rows.append((key, None if row is None else dict(zip(names, row, strict=True))))
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
         raise not_a_master("mysql")
 
-    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+    def drawn(self, connection: Session, rows: int, count: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))
-        share = min(1.0, wanted / max(1, rows))
+        share = min(1.0, count / max(1, rows))
         result = native(connection).run(
-            f"SELECT {texts} FROM {self.source} WHERE RAND() < {share:.10f} ORDER BY RAND() LIMIT {2 * wanted + 100}"
+            f"SELECT {texts} FROM {self.source} WHERE RAND() < {share:.10f} ORDER BY RAND() LIMIT {2 * count + 100}"
         )
         return [tuple(row) for row in result]
 

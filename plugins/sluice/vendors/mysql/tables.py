@@ -89,12 +89,12 @@ def with_words(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """The records behind the first one, the header, cut after a field: empty fields are NULL, those that read NULL are
     quoted. `pieces` may be cut anywhere."""
     kept: list[bytes | memoryview] = []
-    size, wanted, headed = 0, 0, False
+    size, enough, headed = 0, 0, False
     for piece in _and_an_end(pieces):
         if piece is not None:
             kept.append(piece)
             size += len(piece)
-            if size < wanted:
+            if size < enough:
                 continue
         data = b"".join(kept)
         text = np.frombuffer(data, np.uint8)
@@ -102,7 +102,7 @@ def with_words(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
         last = int(ends[-1]) + 1 if len(ends) else 0
         # A field that is larger than all that is there is looked at again when twice as much is.
         kept, size = [data[last:]], len(data) - last
-        wanted = 2 * size if not last else 0
+        enough = 2 * size if not last else 0
         first = 0
         if not headed and len(lines := ends[text[ends] == _LINE]):
             headed, first = True, int(lines[0]) + 1

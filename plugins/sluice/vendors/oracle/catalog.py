@@ -20,7 +20,7 @@ OF_COLUMNS = ("NORMAL", "NORMAL/REV", "IOT - TOP")
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
 
 
-class Wanted:
+class TableNames:
     """The tables of a query of the dictionary."""
 
     def __init__(self, session: OracleSession, tables: Iterable[TableName]):
@@ -50,11 +50,11 @@ def _rows(
 ) -> list[tuple[TableName, tuple[Any, ...]]]:
     """Rows of the statement `name` for these tables, which its columns `owner` and `column` name; they come first."""
     session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
+    names = TableNames(session, tables)
+    if not names:
         return []
-    result = session.run(sql_files.render("oracle", name, tables=wanted.condition(owner, column)), wanted.values)
-    return [(wanted[of, table], tuple(rest)) for of, table, *rest in result]
+    result = session.run(sql_files.render("oracle", name, tables=names.condition(owner, column)), names.values)
+    return [(names[of, table], tuple(rest)) for of, table, *rest in result]
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
@@ -93,18 +93,18 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
     """The foreign keys from or to any of `tables`."""
     session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
+    names = TableNames(session, tables)
+    if not names:
         return []
-    child, parent = wanted.condition("k.OWNER", "k.TABLE_NAME"), wanted.condition("p.OWNER", "p.TABLE_NAME")
+    child, parent = names.condition("k.OWNER", "k.TABLE_NAME"), names.condition("p.OWNER", "p.TABLE_NAME")
     statement = sql_files.render("oracle", "foreign_keys", tables=f"({child} OR {parent})")
     by_name: dict[tuple[TableName, str], tuple[TableName, str, bool, list[str], list[str]]] = {}
     for owner, name, key, column, of_owner, of_name, of_column, rule, deferrable in session.run(
-        statement, wanted.values
+        statement, names.values
     ):
         entry = by_name.setdefault(
-            (wanted[owner, name], key),
-            (wanted[of_owner, of_name], _ACTIONS.get(rule, "a"), deferrable == "DEFERRABLE", [], []),
+            (names[owner, name], key),
+            (names[of_owner, of_name], _ACTIONS.get(rule, "a"), deferrable == "DEFERRABLE", [], []),
         )
         entry[3].append(column)
         entry[4].append(of_column)
@@ -129,12 +129,12 @@ def policies(connection: Session, tables: Sequence[TableName]) -> list[tuple[Tab
 def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """The names of `tables` that are in use, with the kind of object in Oracle's words."""
     session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
+    names = TableNames(session, tables)
+    if not names:
         return {}
-    statement = sql_files.render("oracle", "relations", names=wanted.condition("o.OWNER", "o.OBJECT_NAME"))
+    statement = sql_files.render("oracle", "relations", names=names.condition("o.OWNER", "o.OBJECT_NAME"))
     # Of a materialized view the table beneath it comes first.
-    return {wanted[owner, name]: what for owner, name, what in session.run(statement, wanted.values)}
+    return {names[owner, name]: what for owner, name, what in session.run(statement, names.values)}
 
 
 def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:

@@ -74,14 +74,14 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
     return _KNOWN.get(name, LogicalType(Kind.OTHER, name=type_name))
 
 
-def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
+def holds(own: str, needed: str) -> bool:
+    """Whether a column of the type `own` can hold every value of the type `needed` unchanged."""
     if own in OLD:
         return False  # no condition can be put on it
-    if own == wanted:
+    if own == needed:
         return True
-    type_, other = logical(own), logical(wanted)
-    if own.upper().endswith(" BYTE)") and not wanted.upper().endswith(" BYTE)"):
+    type_, other = logical(own), logical(needed)
+    if own.upper().endswith(" BYTE)") and not needed.upper().endswith(" BYTE)"):
         return False  # so many bytes hold fewer characters
     return logical_type.holds(type_, other)
 
@@ -109,33 +109,33 @@ def of_table(columns: Sequence[LogicalColumn]) -> list[ColumnType]:
     return [made[column.name] for column in columns]
 
 
-def column_type(wanted: LogicalType) -> ColumnType:
+def column_type(logical: LogicalType) -> ColumnType:
     """The column type for a logical type outside of a key."""
-    kind, length = wanted.kind, wanted.length
+    kind, length = logical.kind, logical.length
     if kind is Kind.INTEGER:
-        return ColumnType(f"NUMBER({logical_type.digits(wanted)},0)")
+        return ColumnType(f"NUMBER({logical_type.digits(logical)},0)")
     if kind is Kind.NUMBER:
-        return _number(wanted)
+        return _number(logical)
     if kind is Kind.FLOAT:
         return ColumnType("BINARY_DOUBLE")
     if kind is Kind.DATE:
         return ColumnType("DATE", excluded=_CALENDAR)
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
-        fraction = MICROSECONDS if wanted.precision is None else wanted.precision
+        fraction = MICROSECONDS if logical.precision is None else logical.precision
         zone = " WITH TIME ZONE" if kind is Kind.TIMESTAMP_ZONE else ""
         return ColumnType(f"TIMESTAMP({min(fraction, MOST_FRACTION)}){zone}", excluded=_CALENDAR)
     if kind is Kind.BINARY:
         return ColumnType("BLOB")
     if kind in _OF_KNOWN_LENGTH:
         return ColumnType(f"VARCHAR2({_OF_KNOWN_LENGTH[kind]} CHAR)")
-    if kind is Kind.BITS and not wanted.varying:
+    if kind is Kind.BITS and not logical.varying:
         return ColumnType(_text(length))
     if kind in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BITS):
         text = _text(length)
         return ColumnType(text, excluded=frozenset() if text == "CLOB" else _EMPTY)
     if kind in (Kind.JSON, Kind.XML):
         return ColumnType("CLOB")
-    named = f"a value of the type {wanted.name}" if kind is Kind.OTHER else f"the {kind}"
+    named = f"a value of the type {logical.name}" if kind is Kind.OTHER else f"the {kind}"
     return ColumnType("CLOB", Fit.LOSSY, f"{named} is a text there, which nothing takes apart")
 
 
@@ -154,33 +154,33 @@ def type_text(
     return name
 
 
-def _number(wanted: LogicalType) -> ColumnType:
+def _number(logical: LogicalType) -> ColumnType:
     nan = frozenset({Special.NAN})
-    if wanted.precision is None:
+    if logical.precision is None:
         lost = f"of a number's digits {MOST_DIGITS} are left, and numbers from 1E126 on are refused"
         return ColumnType("NUMBER", Fit.LOSSY, lost, nan)
-    scale = wanted.scale or 0
-    if wanted.precision > MOST_DIGITS or not -84 <= scale <= 127:
+    scale = logical.scale or 0
+    if logical.precision > MOST_DIGITS or not -84 <= scale <= 127:
         return ColumnType("NUMBER", Fit.LOSSY, f"of a number's digits {MOST_DIGITS} are left", nan)
-    return ColumnType(f"NUMBER({wanted.precision},{scale})", excluded=nan)
+    return ColumnType(f"NUMBER({logical.precision},{scale})", excluded=nan)
 
 
 def _text(length: int | None) -> str:
     return f"VARCHAR2({length} CHAR)" if length and length <= SHORT else "CLOB"
 
 
-def _key_bytes(wanted: LogicalType, made: ColumnType) -> int:
+def _key_bytes(logical: LogicalType, made: ColumnType) -> int:
     matched = _TYPE.fullmatch(made.type)
     if matched is None or matched["name"] != "VARCHAR2":
         return FIXED_KEY_BYTES
     return 4 * int((matched["inside"] or "1").split()[0])
 
 
-def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
+def _of_key(logical: LogicalType, made: ColumnType, most: int) -> ColumnType:
     """The same in a key: a text or bytes of limited length."""
-    if wanted.kind not in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BINARY, Kind.BITS):
+    if logical.kind not in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BINARY, Kind.BITS):
         return ColumnType("", Fit.REFUSED, "no index holds such a value")
-    binary = wanted.kind is Kind.BINARY
+    binary = logical.kind is Kind.BINARY
     length = min(most, SHORT_BYTES) if binary else min(most // 4, SHORT)
     if length < 1:
         return ColumnType("", Fit.REFUSED, f"no index has a key of more than {KEY_BYTES:,} bytes")

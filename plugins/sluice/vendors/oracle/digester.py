@@ -41,19 +41,19 @@ class Digest(common.Digest):
         """The expression of a column in a query."""
         return self.own(name).text("t")
 
-    def joined(self, wanted: Sequence[str]) -> str:
+    def joined(self, names: Sequence[str]) -> str:
         """The text of these columns of a row."""
         kinds = self.kinds
         parts: list[str] = []
-        for name in wanted:
+        for name in names:
             part = self.text(name) if kinds[name] in SHOWN else _md5_of(self.own(name))
             # What begins as a LOB goes on as one.
-            parts.append(f"{part} || ','" if parts or not self.long(wanted) else f"TO_CLOB({part} || ',')")
+            parts.append(f"{part} || ','" if parts or not self.long(names) else f"TO_CLOB({part} || ',')")
         return " || ".join(parts) or "''"
 
-    def long(self, wanted: Sequence[str]) -> bool:
+    def long(self, names: Sequence[str]) -> bool:
         """Whether the text of these columns may be longer than the server hashes by itself."""
-        return len(wanted) * _SHOWN_BYTES > MOST_BYTES
+        return len(names) * _SHOWN_BYTES > MOST_BYTES
 
     def row(self) -> str:
         """The digest of a row."""
@@ -70,9 +70,9 @@ class Digest(common.Digest):
         number = self._number(self.key, 1 + DIGITS) if self.key else self.row()
         return f"MOD({number}, {self.classes})"
 
-    def _number(self, wanted: Sequence[str], first: int) -> str:
+    def _number(self, names: Sequence[str], first: int) -> str:
         """The number in some digits of the MD5 of these columns' text, from the `first` on."""
-        digits = _md5(self.joined(wanted), long=self.long(wanted))
+        digits = _md5(self.joined(names), long=self.long(names))
         return f"TO_NUMBER(SUBSTR({digits}, {first}, {DIGITS}), '{'X' * DIGITS}')"
 
     def within(self, blocks: Collection[int]) -> str:
@@ -99,8 +99,8 @@ class Digest(common.Digest):
         return [(int(digest), *map(ColumnTexts.shown, texts)) for digest, *texts in result]
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
-        wanted = self.names
-        texts = ", ".join(map(self.text, wanted))
+        names = self.names
+        texts = ", ".join(map(self.text, names))
         counts: Counter[Texts] = Counter()
         # LOBs cannot be grouped.
         for row in native(connection).run(f"SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}"):
@@ -110,17 +110,17 @@ class Digest(common.Digest):
     def rows_of_keys(
         self, connection: Session, keys: Sequence[Texts]
     ) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        wanted = self.names
+        names = self.names
         own = [self.own(name) for name in self.key]
         match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{index}')}" for index, column in enumerate(own))
-        statement = f"SELECT {', '.join(map(self.text, wanted))} FROM {self.source} WHERE {match}"
+        statement = f"SELECT {', '.join(map(self.text, names))} FROM {self.source} WHERE {match}"
         rows: list[tuple[Texts, dict[str, str | None] | None]] = []
         for key in keys:
             values: dict[str, Value] = {
                 f"k{index}": column.bind(text) for index, (column, text) in enumerate(zip(own, key, strict=True))
             }
             row = native(connection).run(statement, values).fetchone()
-            rows.append((key, None if row is None else dict(zip(wanted, map(ColumnTexts.shown, row), strict=True))))
+            rows.append((key, None if row is None else dict(zip(names, map(ColumnTexts.shown, row), strict=True))))
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
@@ -135,12 +135,12 @@ class Digest(common.Digest):
             for row in session.run(text, {"given": own.bind(given)})
         ]
 
-    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+    def drawn(self, connection: Session, rows: int, count: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))
-        share = min(1.0, wanted / max(1, rows))
+        share = min(1.0, count / max(1, rows))
         result = native(connection).run(
             f"SELECT {texts} FROM {self.source} WHERE DBMS_RANDOM.VALUE < {share:.10f} ORDER BY DBMS_RANDOM.VALUE "
-            f"FETCH FIRST {2 * wanted + 100} ROWS ONLY"
+            f"FETCH FIRST {2 * count + 100} ROWS ONLY"
         )
         return [tuple(ColumnTexts.shown(text) or "" for text in row) for row in result]
 
@@ -163,9 +163,9 @@ class RowsDigest(Digest):
 
     def _rows(self, connection: Session, where: str) -> Iterator[tuple[int, int, list[str | None]]]:
         """For each row its block, its digest and its key."""
-        wanted = self.names
+        names = self.names
         hidden = [column.logical.kind not in SHOWN for column in self.columns]
-        selected = ", ".join([self.block(), *map(self.text, (*wanted, *self.key))])
+        selected = ", ".join([self.block(), *map(self.text, (*names, *self.key))])
         stream = native(connection).stream(f"SELECT {selected} FROM {self.source} WHERE {where}")
         next(stream)  # names of columns
         for rows in stream:
@@ -176,7 +176,7 @@ class RowsDigest(Digest):
                     for text, hides in zip(texts, hidden, strict=False)
                 )
                 row = "".join(f"{part}," for part in parts)
-                yield int(block), int(_hashed(row)[:DIGITS], 16), texts[len(wanted) :]
+                yield int(block), int(_hashed(row)[:DIGITS], 16), texts[len(names) :]
 
 
 class Digester(common.Digester):

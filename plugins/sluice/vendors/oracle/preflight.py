@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from sluice.configuration.model import Replication, SlaveConfig
-from sluice.database.preflight import MasterPreflight, Wanted
+from sluice.database.preflight import MasterPreflight, Requirements
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
@@ -48,14 +48,16 @@ class OraclePreflight(MasterPreflight):
             return preflight_master.beside_redo(session)
         return preflight_master.issues(session, replication, light=light)
 
-    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    def requirements(
+        self, master: Session, replication: Replication, covers: Callable[[TableName], bool]
+    ) -> Requirements:
         """What the master's tables for which `covers` is true need on a slave."""
         try:
             tables = [each.table for each in replication.resolve(OracleRows().tables(master)) if covers(each.table)]
         except Terminal:
             tables = []  # said of the master
         sizes = catalog.estimates(master, tables)
-        return Wanted(
+        return Requirements(
             OracleSchemas().tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes.values())
         )
 
@@ -64,7 +66,7 @@ class OraclePreflight(MasterPreflight):
         connection: Session,
         replication: Replication,
         slave: SlaveConfig,
-        wanted: Wanted | None,
+        requirements: Requirements | None,
         *,
         part: bool = False,
         light: bool = False,
@@ -73,8 +75,8 @@ class OraclePreflight(MasterPreflight):
         session = native(connection)
         issues = [Issue("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
         issues += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
-        if wanted is not None:
-            issues += _of_tables(session, [definition.table for definition in wanted.definitions])
+        if requirements is not None:
+            issues += _of_tables(session, [definition.table for definition in requirements.definitions])
         return issues
 
     def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:

@@ -100,10 +100,10 @@ class OracleRows(PlainRows, MasterRows):
         return counts
 
     def special(
-        self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+        self, connection: Session, table: TableShape, column_types: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
         read = native(connection).run
-        return special_row(ColumnTexts, read, (names.qualified(table.table), "AND ROWNUM <= 1"), table, wanted)
+        return special_row(ColumnTexts, read, (names.qualified(table.table), "AND ROWNUM <= 1"), table, column_types)
 
 
 def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape) -> str:
@@ -144,8 +144,8 @@ class OracleSelection(PlainSelection, MasterSelection):
             except ValueError:
                 given = None
             if not isinstance(given, list) or len(given) != len(shape.key):
-                wanted = counted(len(shape.key), "value")
-                raise SelectionInvalid(f"{text!r} is no key of {shape.table}: write a JSON list of {wanted}")
+                values_needed = counted(len(shape.key), "value")
+                raise SelectionInvalid(f"{text!r} is no key of {shape.table}: write a JSON list of {values_needed}")
             values = [str(value) for value in given]
         return tuple(
             _recast(connection, ColumnTexts(column.name, column.type), value, shape)

@@ -36,13 +36,13 @@ _FLOAT = (
 _HASH_DIGITS = 15
 
 
-def canonical(own: str, wanted: LogicalType, expression: str) -> str:
+def canonical(own: str, logical: LogicalType, expression: str) -> str:
     """The canonical text of a value of the type `own` as one of a logical type."""
-    kind = wanted.kind
+    kind = logical.kind
     if kind is Kind.NUMBER:
         number = f"({expression})::numeric"
-        rounded = f"round({number}, {wanted.scale or 0})"
-        return f"({rounded if wanted.precision is not None else f'trim_scale({number})'})::text"
+        rounded = f"round({number}, {logical.scale or 0})"
+        return f"({rounded if logical.precision is not None else f'trim_scale({number})'})::text"
     if kind is Kind.INTEGER and own == "boolean":
         return f"({expression})::int::text"
     if kind is Kind.FLOAT:
@@ -70,15 +70,15 @@ class CanonicalDigest(Digest):
         return {column.name: column.type for column in self.shape.key}
 
     def texts(self, names: Sequence[str]) -> list[str]:
-        wanted = {column.name: column.logical for column in self.columns}
-        return [canonical(self.shape.column(name).type, wanted[name], f"t.{quoted(name)}") for name in names]
+        logical = {column.name: column.logical for column in self.columns}
+        return [canonical(self.shape.column(name).type, logical[name], f"t.{quoted(name)}") for name in names]
 
     def as_compared(self, name: str, expression: str) -> str:
-        wanted = next(column.logical for column in self.columns if column.name == name)
+        logical = next(column.logical for column in self.columns if column.name == name)
         own = self.shape.column(name).type
         # Not as a value of a type of the database's own: its owner could have made checks of it.
-        read_as = own if "." not in own else "bytea" if wanted.kind is Kind.BINARY else "text"
-        return canonical(own, wanted, f"({expression})::{read_as}")
+        read_as = own if "." not in own else "bytea" if logical.kind is Kind.BINARY else "text"
+        return canonical(own, logical, f"({expression})::{read_as}")
 
     def row(self) -> str:
         return _number(self._joined([column.name for column in self.columns]), 1)
@@ -90,10 +90,10 @@ class CanonicalDigest(Digest):
 
     def _joined(self, names: Sequence[str]) -> str:
         """The text of these columns of a row."""
-        wanted = {column.name: column.logical.kind for column in self.columns}
+        kinds = {column.name: column.logical.kind for column in self.columns}
         parts = []
         for name, text in zip(names, self.texts(names), strict=True):
-            parts += [text if wanted[name] in SHOWN else f"md5(convert_to({text}, 'UTF8'))", "','"]
+            parts += [text if kinds[name] in SHOWN else f"md5(convert_to({text}, 'UTF8'))", "','"]
         # A function takes 100 arguments.
         pieces = [f"concat({', '.join(parts[start : start + 90])})" for start in range(0, len(parts), 90)]
         return " || ".join(pieces) or "''"

@@ -21,10 +21,10 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     The key is the primary key, otherwise a unique index that is immediate, plain and all NOT NULL, of several the one
     with the fewest and first columns; never one with a generated column.
     """
-    wanted = list(dict.fromkeys(tables))
+    listed = list(dict.fromkeys(tables))
     rows = connection.execute(
         sql_files.render("postgres", "shapes"),
-        pairs(wanted),
+        pairs(listed),
     ).fetchall()
     columns: dict[TableName, list[Column]] = {}
     partitioned: dict[TableName, bool] = {}

@@ -83,14 +83,14 @@ def _own(name: str, defined: Sequence[TypeDefinition]) -> LogicalType:
     return LogicalType(Kind.OTHER, name=name)
 
 
-def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
-    if own == wanted:
+def holds(own: str, needed: str) -> bool:
+    """Whether a column of the type `own` can hold every value of the type `needed` unchanged."""
+    if own == needed:
         return True
-    wide, narrow = logical(own), logical(wanted)
+    wide, narrow = logical(own), logical(needed)
     # Types that PostgreSQL compares otherwise, though others know one: those of a name go with that name only.
     named = {"oid", "name", '"char"', "bpchar", "json", "jsonb"}
-    return not named & {own, wanted} and not wide.name and not narrow.name and logical_type.holds(wide, narrow)
+    return not named & {own, needed} and not wide.name and not narrow.name and logical_type.holds(wide, narrow)
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
@@ -99,23 +99,23 @@ def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[Colum
     return [column_type(column.logical) for column in columns]
 
 
-def column_type(wanted: LogicalType) -> ColumnType:
+def column_type(logical: LogicalType) -> ColumnType:
     """The column type for a logical type."""
-    kind, digits, length = wanted.kind, wanted.precision, wanted.length
+    kind, digits, length = logical.kind, logical.precision, logical.length
     if kind is Kind.INTEGER:
         bits = digits or 64
         names = {16: "smallint", 32: "integer", 64: "bigint"}
         fitting = next((name for most, name in names.items() if bits <= most), None)
-        return ColumnType(fitting or f"numeric({logical_type.digits(wanted)},0)")
+        return ColumnType(fitting or f"numeric({logical_type.digits(logical)},0)")
     if kind is Kind.NUMBER:
-        return _number(wanted)
+        return _number(logical)
     if kind is Kind.FLOAT:
         return ColumnType("real" if digits == 32 else "double precision")
     if kind in (Kind.TEXT, Kind.CHAR):
         name = "character" if kind is Kind.CHAR else "character varying"
         return ColumnType(f"{name}({length})" if length else "text", excluded=frozenset({Special.ZERO_CHARACTER}))
     if kind is Kind.BITS:
-        name = "bit varying" if wanted.varying else "bit"
+        name = "bit varying" if logical.varying else "bit"
         return ColumnType(f"{name}({length})" if length else name)
     if kind in _NAMES:
         return _time(_NAMES[kind], digits)
@@ -126,18 +126,18 @@ def column_type(wanted: LogicalType) -> ColumnType:
     if kind is Kind.BINARY:
         return ColumnType("bytea")
     if kind is Kind.JSON:
-        return ColumnType("jsonb" if wanted.name == "jsonb" else "json")
+        return ColumnType("jsonb" if logical.name == "jsonb" else "json")
     if kind in (Kind.ENUM, Kind.ADDRESS):
-        return ColumnType(wanted.name if wanted.name in _ADDRESSES else "text")
-    return ColumnType("text", Fit.LOSSY, f"the {wanted} {wanted.name} is a text there".replace("  ", " "))
+        return ColumnType(logical.name if logical.name in _ADDRESSES else "text")
+    return ColumnType("text", Fit.LOSSY, f"the {logical} {logical.name} is a text there".replace("  ", " "))
 
 
-def _number(wanted: LogicalType) -> ColumnType:
-    if wanted.precision is None:
+def _number(logical: LogicalType) -> ColumnType:
+    if logical.precision is None:
         return ColumnType("numeric")
-    scale = wanted.scale or 0
+    scale = logical.scale or 0
     # Before PostgreSQL 15 a scale lies between 0 and the precision.
-    precision = wanted.precision - scale if scale < 0 else max(wanted.precision, scale)
+    precision = logical.precision - scale if scale < 0 else max(logical.precision, scale)
     if precision > MOST_DIGITS:
         return ColumnType("numeric")
     return ColumnType(f"numeric({precision},{max(scale, 0)})")

@@ -98,10 +98,10 @@ class Digest:
 
     def as_compared(self, name: str, expression: str) -> str:
         """Converts a text of a change to the text in which the column is compared."""
-        wanted, own = self.columns[self._index(name)].type, self.shape.column(name).type
+        type_, own = self.columns[self._index(name)].type, self.shape.column(name).type
         # Not as a value of a type of the database's own: its owner could have made checks and casts of it.
         value = f"({expression})" if "." in own else f"({expression}::{own})"
-        return value_text(wanted, f"{value}::{wanted}")
+        return value_text(type_, f"{value}::{type_}")
 
     def row(self) -> str:
         if self.method is not Method.HASH:
@@ -135,15 +135,15 @@ class Digest:
         """
         names = []
         for index, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
-            wanted = each.type
+            type_ = each.type
             # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
-            scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
-            if wanted in NARROW or (self._number() and index == self._index(self.key[0])):
+            scaled = type_.startswith("numeric(") and not type_.endswith("]")
+            if type_ in NARROW or (self._number() and index == self._index(self.key[0])):
                 names.append(value)
-            elif wanted in SENT or scaled:
-                names.append(f"{SENT.get(wanted, 'numeric_send')}({value})")
+            elif type_ in SENT or scaled:
+                names.append(f"{SENT.get(type_, 'numeric_send')}({value})")
             else:
-                names.append(f'({value_text(wanted, value)}) COLLATE "C"')
+                names.append(f'({value_text(type_, value)}) COLLATE "C"')
         return names
 
     def _text(self) -> str:
@@ -153,8 +153,8 @@ class Digest:
         """
         parts, others = [], []
         for value, each in zip(self.values(), self.columns, strict=True):
-            wanted = each.type
-            name = wanted.split("(")[0] if not wanted.endswith("]") else wanted
+            type_ = each.type
+            name = type_.split("(")[0] if not type_.endswith("]") else type_
             if name in _PLAIN:
                 parts += [value, "','"]
             elif name in _TEXTS:
@@ -162,7 +162,7 @@ class Digest:
                 parts += [f"octet_length(convert_to({value}, 'UTF8'))", "':'", value]
             else:
                 # A character(n) without its trailing blanks, whose number depends on the encoding.
-                others.append(value_text(wanted, value) if name == "character" else value)
+                others.append(value_text(type_, value) if name == "character" else value)
         if others or not parts:
             parts.append(f"ROW({', '.join(others)})::text")
         # A function takes 100 arguments.
@@ -223,14 +223,14 @@ class Digest:
         numbers = sorted(blocks)
         if not self.bounds:
             return f"{self.block()} = ANY ({literal('{' + ','.join(map(str, numbers)) + '}')}::bigint[])"
-        wanted = self.shape.column(self.key[0])
-        name, conditions = f"t.{quoted(wanted.name)}", []
+        column = self.shape.column(self.key[0])
+        name, conditions = f"t.{quoted(column.name)}", []
         for first, last in _stretches(numbers):
             ends = []
             if first > 0:
-                ends.append(f"{name} >= {typed(wanted, literal(self.bounds[first - 1]))}")
+                ends.append(f"{name} >= {typed(column, literal(self.bounds[first - 1]))}")
             if last < len(self.bounds):
-                ends.append(f"{name} < {typed(wanted, literal(self.bounds[last]))}")
+                ends.append(f"{name} < {typed(column, literal(self.bounds[last]))}")
             conditions.append(f"({' AND '.join(ends) or 'true'})")
         return " OR ".join(conditions) or "false"
 
@@ -301,7 +301,7 @@ def _of_keys(
     types = digest.key_types()
     given = [replace(column, type=types[column.name]) for column in chosen]
     # Not by unnest: it would take composites apart.
-    wanted = ", ".join(
+    key_columns = ", ".join(
         f"(%({name})s::{array_type(column)})[n] AS {name}" for name, column in zip(names, given, strict=True)
     )
     casts = [
@@ -315,7 +315,7 @@ def _of_keys(
     selected = ", ".join(expression.replace("%", "%%") for expression in expressions)
     source = digest.source.replace("%", "%%")
     statement = (
-        f"SELECT w.n, {selected} FROM (SELECT n, {wanted} FROM generate_series(1, {len(keys)}) AS n) AS w "
+        f"SELECT w.n, {selected} FROM (SELECT n, {key_columns} FROM generate_series(1, {len(keys)}) AS n) AS w "
         f"JOIN {source} ON {match}"
     )
     values = {name: array_literal([key[index] for key in keys]) for index, name in enumerate(names)}
@@ -359,27 +359,27 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     Where whole numbers are distributed evenly, the bounds have equal distances, so that three numbers name them all.
     `rows`: about how many rows there are.
     """
-    wanted = min(rows // ROWS_A_BLOCK, MOST_BLOCKS)
-    if wanted < 2:
+    blocks = min(rows // ROWS_A_BLOCK, MOST_BLOCKS)
+    if blocks < 2:
         return []
     name = quoted(shape.key[0].name)
-    percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
+    percent = min(100.0, 100.0 * blocks * SAMPLED_KEYS / rows)
     sample = f"SELECT {name} AS k FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})"
-    if shape.key[0].type in WHOLE and wanted >= _BLOCKS_A_STRETCH * 8:
+    if shape.key[0].type in WHOLE and blocks >= _BLOCKS_A_STRETCH * 8:
         # Where bigints use all of their range, the distance is no bigint, and all of them are in one block.
         result = connection.execute(
             f"WITH s AS MATERIALIZED ({sample}), "
             f"e AS (SELECT min(k)::bigint AS a, max(k) AS z, "
-            f"ceil((max(k)::numeric - min(k) + 1) / {wanted}) AS step FROM s), "
-            f"b AS (SELECT CASE WHEN step < {2**63 // wanted} THEN (k - a) / step::bigint END AS b, count(*) AS n "
+            f"ceil((max(k)::numeric - min(k) + 1) / {blocks}) AS step FROM s), "
+            f"b AS (SELECT CASE WHEN step < {2**63 // blocks} THEN (k - a) / step::bigint END AS b, count(*) AS n "
             f"FROM s, e GROUP BY 1), "
             f"t AS (SELECT sum(n) AS n FROM b GROUP BY b / {_BLOCKS_A_STRETCH}) "
             f"SELECT a, z, step, (SELECT sum(n) FROM b), (SELECT max(n) FROM b), (SELECT max(n) FROM t) FROM e".encode()
         ).fetchone()
-        even = _even_bounds(result, wanted) if result is not None and result[0] is not None else []
+        even = _even_bounds(result, blocks) if result is not None and result[0] is not None else []
         if even:
             return even
-    quantiles = f"SELECT s.k, ntile({wanted}) OVER (ORDER BY s.k) AS n FROM ({sample}) AS s"
+    quantiles = f"SELECT s.k, ntile({blocks}) OVER (ORDER BY s.k) AS n FROM ({sample}) AS s"
     row = connection.execute(
         # Not min(k): PostgreSQL has that for uuid only since 18.
         f"SELECT array_agg(b.k::text ORDER BY b.k) FROM (SELECT DISTINCT ON (q.n) q.k FROM ({quantiles}) AS q "
@@ -389,14 +389,14 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     return list(dict.fromkeys(row[0] or ()))
 
 
-def _even_bounds(values: Sequence[Any], wanted: int) -> list[str]:
+def _even_bounds(values: Sequence[Any], blocks: int) -> list[str]:
     """Bounds at equal distances, where these divide the rows evenly enough; else none.
 
     `values`: first key, last key, distance, number of sampled keys, and how many of them the fullest block and the
     fullest stretch of `_BLOCKS_A_STRETCH` have.
     """
     first, last, step, keys, block, stretch = map(int, values)
-    if block * wanted > keys * _UNEVEN_BLOCK or stretch * wanted > keys * _BLOCKS_A_STRETCH * _UNEVEN_STRETCH:
+    if block * blocks > keys * _UNEVEN_BLOCK or stretch * blocks > keys * _BLOCKS_A_STRETCH * _UNEVEN_STRETCH:
         return []
     return [str(end) for end in range(first + step, last + 1, step)]
 
@@ -409,13 +409,13 @@ def _even(bounds: Sequence[str]) -> tuple[int, int, int] | None:
     return (begin, step, end) if even else None
 
 
-def drawn(connection: Session, digest: Digest, rows: int, wanted: int) -> list[Key]:
-    """The keys of about `wanted` rows, drawn at random from the table's (about) `rows`."""
-    percent = min(100.0, 100.0 * wanted / max(1, rows))
+def drawn(connection: Session, digest: Digest, rows: int, count: int) -> list[Key]:
+    """The keys of about `count` rows, drawn at random from the table's (about) `rows`."""
+    percent = min(100.0, 100.0 * count / max(1, rows))
     texts = ", ".join(digest.texts(digest.key))
     source = f"{digest.source} TABLESAMPLE BERNOULLI ({percent:.8f})"
     # Shuffled before the limit: where the table is larger than estimated, the first rows would be no random sample.
-    order = f"ORDER BY pg_catalog.random() LIMIT {2 * wanted + 100}"
+    order = f"ORDER BY pg_catalog.random() LIMIT {2 * count + 100}"
     return connection.execute(f"SELECT {texts} FROM {source} {order}".encode()).fetchall()
 
 

@@ -41,8 +41,8 @@ class TableDigest(digest.Digest):
         )
         return [value for (value,) in result.fetchall()]
 
-    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
-        return digest.drawn(connection, self, rows, wanted)
+    def drawn(self, connection: Session, rows: int, count: int) -> list[Key]:
+        return digest.drawn(connection, self, rows, count)
 
 
 class CanonicalTableDigest(CanonicalDigest, TableDigest):

@@ -24,10 +24,10 @@ def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck
 def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Issue]:
     """Checks that only one side has, or that the sides define differently."""
     on_slave = {(own.schema, own.domain, own.name): own for own in slave}
-    wanted = {(one.schema, one.domain, one.name): one for one in master}
+    of_master = {(one.schema, one.domain, one.name): one for one in master}
     issues = []
-    for check in sorted(on_slave.keys() | wanted.keys()):
-        own, one = on_slave.get(check), wanted.get(check)
+    for check in sorted(on_slave.keys() | of_master.keys()):
+        own, one = on_slave.get(check), of_master.get(check)
         if own and one and own.definition == one.definition:
             continue
         schema, domain, name = check

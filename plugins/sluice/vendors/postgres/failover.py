@@ -249,9 +249,9 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
     return "; ".join(ungranted)
 
 
-def missing_rights(connection: Session, wanted: Sequence[Difference]) -> list[Issue]:
-    """The missing rights for creating some of `wanted`. Raises psycopg's errors."""
-    automatic = [one for one in wanted if one.automatic]
+def missing_rights(connection: Session, differences: Sequence[Difference]) -> list[Issue]:
+    """The missing rights for creating some of `differences`. Raises psycopg's errors."""
+    automatic = [one for one in differences if one.automatic]
     owners = [(_owner(one), one.definition.schema) for one in automatic if one.kind == "owner"]
     owners += [(one.definition.name, "") for one in automatic if one.kind == "default privilege"]
     spaces = [one.definition for one in automatic if one.kind == "schema owner"]
@@ -317,14 +317,14 @@ def _of_role(difference: Difference) -> bool:
     return " of role " in difference.definition.object
 
 
-def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
+def _untrusted(examiner: Examiner, definition: Definition | None) -> str:
     """Why a definition of the master must not be created here automatically; empty if it may be."""
-    if wanted is None or examiner.trusted:
+    if definition is None or examiner.trusted:
         return ""
-    if wanted.expressions is None:
-        evaluated = wanted.kind in ("index", "check", "unique constraint", "exclusion constraint")
+    if definition.expressions is None:
+        evaluated = definition.kind in ("index", "check", "unique constraint", "exclusion constraint")
         return "an earlier release kept it, and what it calls is not known" if evaluated else ""
-    return constraints.untrusted(examiner, TableName(wanted.schema, wanted.name), wanted.expressions)
+    return constraints.untrusted(examiner, TableName(definition.schema, definition.name), definition.expressions)
 
 
 def undo(connection: Session, store: FailoverTable, made: Made) -> None:

@@ -25,8 +25,8 @@ def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike
     Values may be equal although their texts are not (1.0 and 1.00); with `alike` such a row is returned too. Raises
     psycopg's errors, `table-changed`.
     """
-    wanted = [tuple(text or "" for text in texts) for texts in keys]
-    rows_found = digest.rows_of_keys(connection, _digest(connection, of), wanted)
+    key_texts = [tuple(text or "" for text in texts) for texts in keys]
+    rows_found = digest.rows_of_keys(connection, _digest(connection, of), key_texts)
     return digests.rows_under(rows_found, of, alike=alike)
 
 
@@ -80,12 +80,12 @@ _CONDITIONS = {
 
 
 def example(
-    connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+    connection: Session, table: TableShape, column_types: Mapping[str, ColumnType]
 ) -> tuple[str, Special, dict[str, str | None]] | None:
     """As of `RowSource.special`."""
     checks = [
         (name, special, _condition(table.column(name), special, made))
-        for name, made in wanted.items()
+        for name, made in column_types.items()
         for special in sorted(made.excluded)
         if special in _CONDITIONS
     ]

@@ -15,8 +15,8 @@ from sluice.vendors.postgres.connection import native
 
 def read(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
     """The foreign keys of `tables`. Raises psycopg's errors."""
-    wanted = list(tables)
-    pairs = ([table.schema for table in wanted], [table.name for table in wanted])
+    listed = list(tables)
+    pairs = ([table.schema for table in listed], [table.name for table in listed])
     rows = psycopg.RawCursor(native(connection)).execute(sql_files.render("postgres", "foreign_keys"), pairs)
     return [_key(row) for row in rows]
 

@@ -192,10 +192,10 @@ def relations(connection: Session, tables: Sequence[TableName]) -> list[Relation
 
 def future_privileges(connection: Session, owners: Iterable[tuple[str, str]]) -> list[FuturePrivileges]:
     """Of `owners` (schema, quoted role) those whose future tables or sequences the account could not read."""
-    wanted = sorted(set(owners))
+    roles = sorted(set(owners))
     rows = connection.execute(
         sql_files.render("postgres", "preflight_default_privileges"),
-        {"schemas": [schema for schema, _ in wanted], "owners": [owner for _, owner in wanted]},
+        {"schemas": [schema for schema, _ in roles], "owners": [owner for _, owner in roles]},
     ).fetchall()
     return [FuturePrivileges(*row) for row in rows]
 

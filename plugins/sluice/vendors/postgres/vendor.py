@@ -107,7 +107,7 @@ class PostgresPreflight(MasterPreflight):
     of_refusal = staticmethod(issues.of_refusal)
     of_master = staticmethod(preflight_master.find)
     sequences_of_master = staticmethod(preflight_master.of_sequences)
-    wanted = staticmethod(preflight_slave.wanted)
+    requirements = staticmethod(preflight_slave.requirements)
     of_slave = staticmethod(preflight_slave.find)
     sequences_of_slave = staticmethod(preflight_slave.of_sequences)
 

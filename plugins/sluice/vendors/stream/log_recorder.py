@@ -53,7 +53,7 @@ class LogRecorder:
         info: ConnectionInfo,
         prefix: Prefix,
         folder: Path,
-        wanted: Callable[[TableName], bool],
+        covers: Callable[[TableName], bool],
         change_log: ChangeLogClass,
         *,
         file_bytes: int = FILE_BYTES,
@@ -68,7 +68,7 @@ class LogRecorder:
         """After so long the server deletes a file of its log; None: never, or it is not known."""
         self.outage = ""
         """Why nothing is recorded just now."""
-        self._wanted, self._log, self._file_bytes = wanted, change_log, file_bytes
+        self._wanted, self._log, self._file_bytes = covers, change_log, file_bytes
 
     def run(self, stop: threading.Event) -> None:
         backoff = 0.0

@@ -61,9 +61,9 @@ class Reader:
     ) -> pa.Table:
         """UPDATEs that change a key; with `guids`, also all changes of these keys."""
         del images
-        wanted = {(table.schema, table.name): frozenset(keys) for table, keys in (guids or {}).items()}
+        keys_of = {(table.schema, table.name): frozenset(keys) for table, keys in (guids or {}).items()}
         return self._table(
-            window, lambda item: item.changes_key or item.guid in wanted.get((item.schema, item.table), ())
+            window, lambda item: item.changes_key or item.guid in keys_of.get((item.schema, item.table), ())
         )
 
     def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
@@ -98,12 +98,12 @@ class Reader:
     def close(self) -> None:
         """Does nothing, since nothing stays open."""
 
-    def _table(self, window: Window, wanted: Callable[[Item], bool] | None, max_bytes: int | None = None) -> pa.Table:
-        """The `wanted` items of a window, all without it."""
+    def _table(self, window: Window, selects: Callable[[Item], bool] | None, max_bytes: int | None = None) -> pa.Table:
+        """The `selects` items of a window, all without it."""
         size = 0
         batches: list[pa.RecordBatch] = []
         batch: list[Item] = []
-        for item in self._read(window) if wanted is None else filter(wanted, self._read(window)):
+        for item in self._read(window) if selects is None else filter(selects, self._read(window)):
             size += item.bytes
             if max_bytes is not None and size > max_bytes:
                 raise TooManyBytes(max_bytes)

@@ -232,12 +232,12 @@ class RecordedStream(RecordedSource):
         info: ConnectionInfo,
         prefix: Prefix,
         folder: Path,
-        wanted: Callable[[TableName], bool],
+        covers: Callable[[TableName], bool],
         change_log: ChangeLogClass,
     ) -> LogRecorder:
         from sluice.vendors.stream import log_recorder
 
-        return log_recorder.LogRecorder(info, prefix, folder, wanted, change_log)
+        return log_recorder.LogRecorder(info, prefix, folder, covers, change_log)
 
     def log_queue(self, session: Session, prefix: Prefix, schema: str, rows: RowsBesideLog) -> ChangeQueue:
         from sluice.vendors.stream.log_queue import LogQueue
@@ -276,11 +276,11 @@ def synced(connection: Session, position: Position) -> None:
     if commit == int(names[0].stem):
         return
     index = files.index(files.containing(commit - 1, names), names)
-    wanted = (index.file, index.last.offset)
-    if connection.secured == wanted:
+    end = (index.file, index.last.offset)
+    if connection.secured == end:
         return
     try:
         whole_files.sync(index.file)
     except OSError as error:
         raise StreamUnreachable(files.folder, f"{index.file.name}: {error.strerror}") from error
-    connection.secured = wanted
+    connection.secured = end

@@ -71,8 +71,8 @@ class _Known:
 class BinaryLog:
     """See `ChangeLog`."""
 
-    def __init__(self, info: ConnectionInfo, wanted: Callable[[TableName], bool], *, application: str):
-        self.info, self.application, self._wanted = info, application, wanted
+    def __init__(self, info: ConnectionInfo, covers: Callable[[TableName], bool], *, application: str):
+        self.info, self.application, self._wanted = info, application, covers
         self.session = connect(info, application=application)
         self._charsets = Charsets(self.session)
         self._collations = {

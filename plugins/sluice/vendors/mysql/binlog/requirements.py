@@ -80,11 +80,11 @@ def lacking(found: Found) -> list[Issue]:
     if not found.logs:
         remedy = "Write log_bin and a server_id into the server's configuration, and restart it."
         issue("log_bin", "the server has no binary log", remedy=remedy)
-    for name, (wanted, why) in SETTINGS.items():
-        if found.settings.get(name, "").upper() != wanted:
-            value = wanted if wanted.isdigit() else f"'{wanted}'"
+    for name, (expected, why) in SETTINGS.items():
+        if found.settings.get(name, "").upper() != expected:
+            value = expected if expected.isdigit() else f"'{expected}'"
             lasting = f"{why}; the server's configuration needs it, too, for its next start"
-            issue(f"{name} = {wanted}", lasting, f"SET GLOBAL {name} = {value}")
+            issue(f"{name} = {expected}", lasting, f"SET GLOBAL {name} = {value}")
     kept = int(found.settings.get("binlog_expire_logs_seconds") or 0)
     if 0 < kept < SHORTEST_KEPT:
         why = f"it is {kept}: what is deleted before it was recorded is lost, and all slaves are loaded again"

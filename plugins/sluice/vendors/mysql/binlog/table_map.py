@@ -106,9 +106,9 @@ def parse(data: bytes) -> TableMap:
     collations |= _collations(more, _ENUM_DEFAULT, _ENUM_COLLATIONS, labelled)
     names = [part.decode() for part in _parts(more.get(_NAMES, b""))]
     labels: dict[int, tuple[bytes, ...]] = {}
-    for code, wanted in ((_SETS, SET), (_ENUMS, ENUM)):
+    for code, type_code in ((_SETS, SET), (_ENUMS, ENUM)):
         groups = iter(_groups(more.get(code, b"")))
-        labels |= {number: next(groups, ()) for number in labelled if real[number][0] == wanted}
+        labels |= {number: next(groups, ()) for number in labelled if real[number][0] == type_code}
     columns = tuple(
         LogColumn(
             names[number],

@@ -116,8 +116,8 @@ class LoggedTypes(MySQLTypes):
 
     def in_stream(self, connection: Session, columns: Sequence[Column]) -> list[str]:
         """The types in the stream of a table's columns."""
-        wanted = [LogicalColumn(column.name, self.logical(column.type), column.key > 0) for column in columns]
-        return [made.type for made in vendor_of(FIRST).types.made_of(connection, wanted)]
+        logical = [LogicalColumn(column.name, self.logical(column.type), column.key > 0) for column in columns]
+        return [made.type for made in vendor_of(FIRST).types.made_of(connection, logical)]
 
 
 TYPES = LoggedTypes()
@@ -322,7 +322,7 @@ class LoggedRows(MySQLRows, MasterRows):
         return LoggedTexts(name, shape.column(name).type)
 
     def special(
-        self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+        self, connection: Session, table: TableShape, column_types: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
         read = native(connection).run
-        return special_row(LoggedTexts, read, (catalog.qualified(table.table), "LIMIT 1"), table, wanted)
+        return special_row(LoggedTexts, read, (catalog.qualified(table.table), "LIMIT 1"), table, column_types)

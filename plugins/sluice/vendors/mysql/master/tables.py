@@ -70,13 +70,13 @@ class LoggedTables:
         return located([TYPES.logical(column.type).kind for column in shape.key], bounds, keys)
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
-        wanted = list(tables)
-        return [own.key for own in catalog.foreign_keys(self.session, wanted) if own.key.child in wanted]
+        listed = list(tables)
+        return [own.key for own in catalog.foreign_keys(self.session, listed) if own.key.child in listed]
 
     def row_counts(self, tables: Iterable[TableName]) -> dict[TableName, Rows]:
         counts = {}
-        estimates = MySQLRows().estimates(self.session, wanted := list(tables))
-        for table in wanted:
+        estimates = MySQLRows().estimates(self.session, listed := list(tables))
+        for table in listed:
             query = f"SELECT COUNT(*) FROM (SELECT 1 FROM {catalog.qualified(table)} LIMIT {COUNTED + 1}) AS s"
             (counted,) = self.session.run(query).fetchone() or (0,)
             estimated = estimates[table].rows if table in estimates else None

@@ -9,7 +9,7 @@ from sluice.configuration.model import Replication
 from sluice.configuration.resolve import own_tables
 from sluice.database.accounts import Content, MasterContents
 from sluice.database.changes import ChangeQueue, ReaderClass
-from sluice.database.preflight import MasterPreflight, Wanted
+from sluice.database.preflight import MasterPreflight, Requirements
 from sluice.database.registry import recorded_source
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import KeyOrder, MasterSelection
@@ -81,10 +81,12 @@ class LoggedPreflight(MySQLPreflight, MasterPreflight):
         schemas = [rule.pattern.schema for rule in replication.tables if rule.replicate]
         return requirements.lacking(requirements.find(session, _tables(session, replication), schemas))
 
-    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    def requirements(
+        self, master: Session, replication: Replication, covers: Callable[[TableName], bool]
+    ) -> Requirements:
         tables = [table for table in _tables(master, replication) if covers(table)]
         sizes = LoggedRows().estimates(master, tables).values()
-        return Wanted(LoggedSchemas().tables(master, tables), [], [], ENCODING, sum(size.bytes for size in sizes))
+        return Requirements(LoggedSchemas().tables(master, tables), [], [], ENCODING, sum(size.bytes for size in sizes))
 
     def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:
         """Empty: sequences are not replicated."""

@@ -103,15 +103,15 @@ class OracleQueue(Bound, ItemsQueue):
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         """The foreign keys by which `tables` refer to others, or to themselves."""
-        wanted = list(tables)
-        return [own.key for own in catalog.foreign_keys(self.session, wanted) if own.key.child in wanted]
+        listed = list(tables)
+        return [own.key for own in catalog.foreign_keys(self.session, listed) if own.key.child in listed]
 
     def row_counts(self, tables: Iterable[TableName]) -> dict[TableName, Rows]:
         """The number of rows of each of `tables`: counted for few rows, otherwise by the last statistics."""
-        session, wanted = self.native, list(tables)
-        sizes = catalog.estimates(self.session, wanted)
+        session, listed = self.native, list(tables)
+        sizes = catalog.estimates(self.session, listed)
         counts = {}
-        for table in wanted:
+        for table in listed:
             text = f"SELECT COUNT(*) FROM (SELECT 1 FROM {names.qualified(table)} WHERE ROWNUM <= {COUNTED + 1})"
             ((counted,),) = session.run(text)
             estimated = sizes[table].rows if table in sizes else None

@@ -273,10 +273,10 @@ class OracleReader:
             if keys:
                 text, own = of_table(table, number)
                 # A list of values has 1,000 of them at most; a JSON array any number.
-                wanted = (
+                among = (
                     f"SELECT g.GUID FROM JSON_TABLE(:guids_{number}, '$[*]' COLUMNS (GUID VARCHAR2(4000) PATH '$')) g"
                 )
-                conditions.append(f"({text} AND i.GUID IN ({wanted}))")
+                conditions.append(f"({text} AND i.GUID IN ({among}))")
                 values |= own | {f"guids_{number}": json.dumps(sorted(keys))}
         return self._table(Condition(window, f"({' OR '.join(conditions)})", values))
 
@@ -317,13 +317,13 @@ class OracleReader:
     def _surveyed(self, window: Window, most: int) -> Iterator[tuple[int, int, int]]:
         above, left = window.above, most
         while left > 0:
-            wanted = min(left, _SURVEYED)
-            rows = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": wanted}))
+            asked = min(left, _SURVEYED)
+            rows = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": asked}))
             for key, characters, changes_key in rows:
                 yield int(key), int(characters), int(changes_key)
-            if len(rows) < wanted:
+            if len(rows) < asked:
                 return
-            above, left = int(rows[-1][0]), left - wanted
+            above, left = int(rows[-1][0]), left - asked
 
     def _cuts(self, window: Window, last: int | None) -> tuple[Cut, ...]:
         if last is None:

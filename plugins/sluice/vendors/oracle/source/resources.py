@@ -183,12 +183,12 @@ class OracleCapture(Bound):
 
     def _names(self) -> set[str]:
         """Names of the prefix's resources that are in use in the account's schema."""
-        wanted = {f"{self.prefix}{name}" for name in RESOURCES}
+        expected = {f"{self.prefix}{name}" for name in RESOURCES}
         rows = self.native.run(
             "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
             {"beginning": str(self.prefix)},
         )
-        return wanted & {str(name) for (name,) in rows}
+        return expected & {str(name) for (name,) in rows}
 
     def _expect_compiled(self) -> None:
         """Checks for invalid objects: code that does not compile is created nevertheless, and fails when called."""

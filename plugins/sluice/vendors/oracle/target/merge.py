@@ -243,10 +243,10 @@ class _Set(RowSet[SlaveTable]):
                 columns.append((own.quoted, own.value(f":c{number}")))
         return columns
 
-    def bound(self, row: StagedRow, wanted: Collection[str]) -> dict[str, Value]:
-        """The parameters `wanted` of a statement."""
+    def bound(self, row: StagedRow, names: Collection[str]) -> dict[str, Value]:
+        """The parameters `names` of a statement."""
         values: dict[str, Value] = {}
-        for name in wanted:
+        for name in names:
             text = row[name]
             values[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
         return values
@@ -279,12 +279,12 @@ class OracleMerger(Merger[_Set]):
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""
-        wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
-        if not wanted:
+        applied = [change for change in changes if isinstance(change, Staged) or change.rows]
+        if not applied:
             return
-        self.targets.load(change.table for change in wanted)
-        order = {table: index for index, table in enumerate(self.targets.order({each.table for each in wanted}))}
-        sets = [one for change in wanted for one in self._sets(change, safe)]
+        self.targets.load(change.table for change in applied)
+        order = {table: index for index, table in enumerate(self.targets.order({each.table for each in applied}))}
+        sets = [one for change in applied for one in self._sets(change, safe)]
         sets.sort(key=lambda each: order[each.target.table])
         anew = self._anew(sets, safe)
         with self.session.transaction():
@@ -362,14 +362,14 @@ class OracleMerger(Merger[_Set]):
         for part in each.parts():
             counts = self._counts(each, text, part)
             for row, count in zip(part, counts, strict=True):
-                wanted = row[expected] if isinstance(expected, str) else expected
-                if wanted is not None and count != wanted:
+                number = row[expected] if isinstance(expected, str) else expected
+                if number is not None and count != number:
                     raise self._drift(each, row, count)
 
     def _counts(self, each: _Set, text: str, part: Sequence[StagedRow]) -> list[int]:
-        wanted = binds_of(text)
+        names = binds_of(text)
         try:
-            return self.session.run_many(text, [each.bound(row, wanted) for row in part])
+            return self.session.run_many(text, [each.bound(row, names) for row in part])
         except (StatementFailed, DatabaseRefused) as error:
             raise self._meaning(each, error, part) from None
 

@@ -89,9 +89,9 @@ class SlaveTables(PlainSlaveTables[SlaveTable]):
     def made(
         self, shapes: Mapping[TableName, TableShape], uniques: Mapping[TableName, tuple[OwnIndex, ...]]
     ) -> Iterable[SlaveTable]:
-        session, wanted = native(self.connection), list(shapes)
-        watched = {table for table, _ in catalog.triggers(session, wanted)}
-        referred = {own.key.parent for own in catalog.foreign_keys(session, wanted)}
+        session, listed = native(self.connection), list(shapes)
+        watched = {table for table, _ in catalog.triggers(session, listed)}
+        referred = {own.key.parent for own in catalog.foreign_keys(session, listed)}
         for table, shape in shapes.items():
             columns = tuple(SlaveColumn(each.name, each.type, each.generated) for each in shape.columns)
             hidden = self.hidden(table, columns)

@@ -44,9 +44,9 @@ class PostgresBroadcasts(Bound):
         if row is None:
             return None
         id_, statement, seconds, shown, text = row
-        wanted = SnapshotPosition.parse(text)
-        ahead = not seen.covers_all_of(wanted)
-        return Waiting(id_, statement, seconds, shown, wanted.after(seen) if ahead else wanted)
+        required = SnapshotPosition.parse(text)
+        ahead = not seen.covers_all_of(required)
+        return Waiting(id_, statement, seconds, shown, required.after(seen) if ahead else required)
 
     def answer(self, id_: int, replier: str, answer: Answer) -> None:
         text = self.sql("statements_answer")

@@ -239,20 +239,20 @@ class _Master:
             )
 
 
-def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str, str]) -> Iterator[Issue]:
+def of_tables(account: Account, relations: Sequence[Relation], purposes: dict[str, str]) -> Iterator[Issue]:
     """Privileges on tables and partitions, tables of one owner with the same issue together.
 
-    `wanted`: privilege → what needs it.
+    `purposes`: privilege → what needs it.
     """
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for relation in relations:
-        missing = tuple(privilege for privilege in wanted if privilege not in relation.privileges)
+        missing = tuple(privilege for privilege in purposes if privilege not in relation.privileges)
         if missing:
             groups.setdefault((relation.owner, missing), []).append(relation.quoted)
     for (owner, missing), tables in groups.items():
         yield issue(
             f"{', '.join(missing)} on {listed(tables)}",
-            " and ".join(wanted[privilege] for privilege in missing),
+            " and ".join(purposes[privilege] for privilege in missing),
             f"GRANT {', '.join(missing)} ON TABLE {', '.join(tables)} TO {account.role}",
             by=by_owner(owner),
         )

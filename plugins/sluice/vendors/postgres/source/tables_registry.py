@@ -43,8 +43,8 @@ class Registry(Bound):
 
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Those of `tables` that cannot be captured → why, with the remedy. One statement for all."""
-        wanted = list(tables)
-        rows = self.session.execute(sql_files.render("postgres", "unfit_tables"), catalog.pairs(wanted)).fetchall()
+        listed = list(tables)
+        rows = self.session.execute(sql_files.render("postgres", "unfit_tables"), catalog.pairs(listed)).fetchall()
         return {TableName(schema, name): reason for schema, name, reason in rows}
 
     def has(self, table: TableName) -> bool:

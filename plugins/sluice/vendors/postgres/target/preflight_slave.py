@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from sluice import sql_files
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
-from sluice.database.preflight import Wanted
+from sluice.database.preflight import Requirements
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.compatibility import differences
@@ -37,13 +37,13 @@ _NAMED = "the tables in it can be named only with it"
 _MADE = "tables, indexes and types are made there"
 
 
-def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+def requirements(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Requirements:
     """What the master's tables that `covers` chooses ask of a slave, from its catalogue. Raises psycopg's errors."""
     try:
         chosen = [each.table for each in replication.resolve(catalog.tables(master)) if covers(each.table)]
     except Terminal:
         chosen = []  # said of the master
-    return Wanted(
+    return Requirements(
         tables.define(master, chosen),
         types.needed(master, chosen),
         types.collations(master, chosen),
@@ -66,17 +66,17 @@ def find(
     connection: Session,
     replication: Replication,
     slave: SlaveConfig,
-    wanted: Wanted | None,
+    requirements: Requirements | None,
     *,
     part: bool = False,
     light: bool = False,
 ) -> list[Issue]:
     """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
 
-    `wanted`: None where the master cannot be asked. `part`: only some of its tables are to be loaded.
+    `requirements`: None where the master cannot be asked. `part`: only some of its tables are to be loaded.
     `light`: only what a replication that runs already cannot do without.
     """
-    return list(_Slave(connection, replication, slave, wanted, part, light).issues())
+    return list(_Slave(connection, replication, slave, requirements, part, light).issues())
 
 
 class _Slave:
@@ -85,21 +85,21 @@ class _Slave:
         connection: Session,
         replication: Replication,
         slave: SlaveConfig,
-        wanted: Wanted | None,
+        requirements: Requirements | None,
         part: bool,
         light: bool,
     ):
         self.connection = connection
         self.replication = replication
         self.slave = slave
-        self.wanted = wanted or Wanted([], [], [], "", 0)
+        self.requirements = requirements or Requirements([], [], [], "", 0)
         self.part = part
         self.light = light
         self.account = privileges.account(connection)
-        self.tables = [definition.table for definition in self.wanted.definitions]
+        self.tables = [definition.table for definition in self.requirements.definitions]
         self.relations = [each for each in privileges.relations(connection, self.tables) if not each.partition]
         self.existing: dict[TableName, TableShape] = catalog.shapes(connection, self.tables)
-        self.existing_types = types.defined(connection, [(each.schema, each.name) for each in self.wanted.types])
+        self.existing_types = types.defined(connection, [(each.schema, each.name) for each in self.requirements.types])
         self.needs = self._needs()
         self.schemas = {schema.name: schema for schema in privileges.schemas(connection, self.needs)}
 
@@ -159,15 +159,15 @@ class _Slave:
         ):
             needs[name] |= {"USAGE": _NAMED, "CREATE": _MADE}
         if not self.light:
-            for definition in self.wanted.definitions:
+            for definition in self.requirements.definitions:
                 for sequence in definition.sequences:
                     if definition.table not in self.existing and not sequence.identity:
                         needs[sequence.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
-            for wanted in self.wanted.types:
-                needs[wanted.schema].setdefault("USAGE", "types in it are used by the tables")
-                if (wanted.schema, wanted.name) not in self.existing_types and not wanted.extension:
-                    needs[wanted.schema]["CREATE"] = _MADE
-            for collation in self.wanted.collations:
+            for type_ in self.requirements.types:
+                needs[type_.schema].setdefault("USAGE", "types in it are used by the tables")
+                if (type_.schema, type_.name) not in self.existing_types and not type_.extension:
+                    needs[type_.schema]["CREATE"] = _MADE
+            for collation in self.requirements.collations:
                 needs[collation.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
         needs[self.slave.schema] |= {"USAGE": _OWN, "CREATE": _OWN}
         return dict(needs)
@@ -176,7 +176,7 @@ class _Slave:
         """Schemas and extensions that Sluice makes by itself where the account may."""
         extensions = {
             each.extension: each.extension_schema
-            for each in self.wanted.types
+            for each in self.requirements.types
             if each.extension and (each.schema, each.name) not in self.existing_types
         }
         untrusted = set() if self.account.superuser else types.needing_superuser(self.connection, list(extensions))
@@ -200,8 +200,8 @@ class _Slave:
 
     def _of_index_extensions(self) -> Iterator[Issue]:
         """Extensions that only indexes need: nothing else makes them."""
-        made = {each.extension for each in self.wanted.types}
-        needed = {name: schema for name, schema in self.wanted.index_extensions.items() if name not in made}
+        made = {each.extension for each in self.requirements.types}
+        needed = {name: schema for name, schema in self.requirements.index_extensions.items() if name not in made}
         for extension, available in types.extensions_absent(self.connection, needed).items():
             schema = quoted(needed[extension])
             yield issue(
@@ -271,7 +271,7 @@ class _Slave:
                 )
 
     def _of_encoding(self) -> Iterator[Issue]:
-        own, sent = self.account.encoding, self.wanted.encoding
+        own, sent = self.account.encoding, self.requirements.encoding
         if not sent or own in (sent, "UTF8"):
             return
         yield issue(
@@ -283,7 +283,7 @@ class _Slave:
 
     def _of_types(self) -> Iterator[Issue]:
         what = "types as on the master"
-        for gap in types.gaps(self.connection, self.wanted.types):
+        for gap in types.gaps(self.connection, self.requirements.types):
             yield issue(
                 what,
                 gap.sentence,
@@ -291,9 +291,9 @@ class _Slave:
                 by=f"the owner of the type or {ADMINISTRATOR}",
                 remedy="" if gap.statement else "Mend it on the slave; types that are absent are made.",
             )
-        made = [each for each in self.wanted.definitions if each.table not in self.existing]
+        made = [each for each in self.requirements.definitions if each.table not in self.existing]
         used = [column.collation for each in made for column in each.shape.columns if column.collation]
-        for name in types.missing_collations(self.connection, used, self.wanted.collations):
+        for name in types.missing_collations(self.connection, used, self.requirements.collations):
             yield issue(
                 f"the collation {name}",
                 "the slave's server has no such collations (built without ICU?)",
@@ -325,7 +325,7 @@ class _Slave:
                 remedy="Drop these tables, or say empty or keep.",
             )
         # A part says so itself before it begins: it makes tables anew that are worth nothing.
-        for definition in () if self.part else self.wanted.definitions:
+        for definition in () if self.part else self.requirements.definitions:
             if definition.table in self.existing:
                 for sentence in differences(definition.shape, self.existing[definition.table], holds):
                     yield issue(
@@ -335,9 +335,9 @@ class _Slave:
                     )
 
     def _of_disk(self) -> Iterator[Issue]:
-        if self.wanted.bytes >= 1_000_000_000:
+        if self.requirements.bytes >= 1_000_000_000:
             yield issue(
-                f"{self.wanted.bytes / 1e9:.1f} GB on the disk, and as much as their indexes take",
+                f"{self.requirements.bytes / 1e9:.1f} GB on the disk, and as much as their indexes take",
                 "the tables take that on the master; PostgreSQL does not say how much is free here",
                 severity=Severity.NOTE,
                 remedy="Look on the slave's machine.",

@@ -108,14 +108,14 @@ class SlaveTables(KnownTables[SlaveTable]):
         """By the referring table."""
 
     def load(self, tables: Iterable[TableName]) -> None:
-        wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
-        if not wanted:
+        unread = [table for table in dict.fromkeys(tables) if table not in self._known]
+        if not unread:
             return
-        pairs = ([table.schema for table in wanted], [table.name for table in wanted])
+        pairs = ([table.schema for table in unread], [table.name for table in unread])
         cursor = psycopg.RawCursor(native(self.connection))
         rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
-        links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
-        for key in foreign_keys.read(self.connection, wanted):
+        links: dict[TableName, list[ForeignKey]] = {table: [] for table in unread}
+        for key in foreign_keys.read(self.connection, unread):
             links[key.child].append(key)
         columns: dict[TableName, list[SlaveColumn]] = {}
         flags: dict[TableName, tuple[bool, bool]] = {}
@@ -130,7 +130,7 @@ class SlaveTables(KnownTables[SlaveTable]):
             columns.setdefault(table, []).extend(
                 [SlaveColumn(*(*values, follows, misread))] if values[0] is not None else []
             )
-        for table in wanted:
+        for table in unread:
             if table not in columns:
                 raise SlaveTableMissing(table)
             owned = any(key.takes_along for key in links[table])
@@ -139,9 +139,9 @@ class SlaveTables(KnownTables[SlaveTable]):
             self._foreign_keys[table] = links[table]
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
-        wanted = list(dict.fromkeys(tables))
-        self.load(wanted)
-        return [key for table in wanted for key in self._foreign_keys[table]]
+        listed = list(dict.fromkeys(tables))
+        self.load(listed)
+        return [key for table in listed for key in self._foreign_keys[table]]
 
     def owners(self, table: TableName) -> Collection[TableName]:
         """The tables whose deleted rows cascade to `table`; it may be among them."""

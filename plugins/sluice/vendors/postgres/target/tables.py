@@ -228,8 +228,8 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
 
 def missing_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
     """Table → privileges that this account lacks on it, e.g. `INSERT, DELETE`."""
-    wanted = list(tables)
-    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()
+    listed = list(tables)
+    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(listed)).fetchall()
     return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
 
 
