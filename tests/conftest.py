@@ -3,6 +3,7 @@
 A server that does not start fails the tests that need it; none is skipped.
 """
 
+import gc
 import itertools
 import os
 import re
@@ -174,7 +175,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Lets each of the workers compile a share of the test files: for all of them, each would take ten seconds."""
+    """Lets each of the workers compile a share of the test files: for all of them, each would take ten seconds.
+
+    What collection makes stays until the end, so no garbage is looked for in it, neither now nor later.
+    """
+    gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -182,6 +187,11 @@ def pytest_collection(session: pytest.Session) -> None:
     for file in sorted((root / "tests").rglob("test_*.py"))[number :: worker["workercount"]]:
         with suppress(Exception):  # the collection tells of it
             import_path(file, root=root, consider_namespace_packages=False)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
