@@ -38,7 +38,7 @@ PAGES = {
     "rejects": "actions/rejects?prefix=SHOP_&slave=oslo",
     "nothing found": "?find=no+slave+says+that",
     "reports": "reports/",
-    "feeding": "feeding/",
+    "topology": "topology/",
     "report": f"reports/{REPORT}/",
     "queries": "masters/SHOP_/queries/",
     "refused": "slaves/SHOP_/nobody/",

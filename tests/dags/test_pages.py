@@ -115,7 +115,7 @@ def words(text: str) -> str:
 def pages(report: str) -> list[str]:
     """Every readable address."""
     return [
-        "", "overview.json", "metrics", "feeding/", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json",
+        "", "overview.json", "metrics", "topology/", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json",
         "slaves/DEMO_/dr1/waiting/", "masters/DEMO_/", "masters/DEMO_/queries/", "new/",
         "reports/", f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
         "static/icon.svg",

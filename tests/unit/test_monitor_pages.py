@@ -284,7 +284,7 @@ def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
     assert (below.prefix, [one.row.slave for one in below.slaves]) == ("B_", ["far"]) and not found[0].slaves[1].feeds
     (turned,) = found[1].slaves[0].feeds
     assert turned.slaves[0].feeds[0].again, "it ends"
-    text = words(rendered("feeding.html", roots=found, visitor=ANNA))
+    text = words(rendered("topology.html", roots=found, visitor=ANNA))
     assert "A_ from postgres, m" in text and "75 s behind, to far" in text and "a circle: see above" in text
 
 

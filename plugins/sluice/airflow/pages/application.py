@@ -4,7 +4,7 @@
 |---|---|
 | `/sluice/` | every slave, grouped by its master |
 | `/sluice/overview.json` | the same for programs |
-| `/sluice/feeding/` | who feeds whom: masters, slaves, cascades |
+| `/sluice/topology/` | the topology: masters, slaves, cascades |
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/slaves/<prefix>/<slave>/waiting/` | the first changes that wait for it |
 | `/sluice/masters/<prefix>/` | one master |

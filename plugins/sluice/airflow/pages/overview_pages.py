@@ -22,7 +22,7 @@ from sluice.coordination.live_state import LiveSlave
 from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 
-# Who feeds whom: masters, their slaves, and the slaves of those, which are masters themselves. Pure.
+# The topology: masters, their slaves, and the slaves of those, which are masters themselves. Pure.
 #
 # A slave of one replication is the master of another one if both use the same connection.
 
@@ -117,15 +117,15 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
         return await in_thread(made)
 
-    @app.get("/feeding/")
-    async def feeding_page(request: Request, visitor: Who) -> Response:
+    @app.get("/topology/")
+    async def topology_page(request: Request, visitor: Who) -> Response:
         state_now = await watch.state()
 
         def made() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
             found = roots(gathered, gathered.moment(datetime.now(UTC)))
             return show(
-                request, "feeding.html", visitor, roots=found, gathered=gathered, here="feeding", poll=POLL_SECONDS
+                request, "topology.html", visitor, roots=found, gathered=gathered, here="topology", poll=POLL_SECONDS
             )
 
         return await in_thread(made)
