@@ -218,9 +218,12 @@ class WindowTransaction:
     def _change_definition(self, plan: Plan) -> Outcome:
         """Steps 2 and 3 of `sluice.apply.window_runs`."""
         outcome = Outcome()
+        dropped: list[Defined] = []
         with self._own_ddl(plan.before):
-            self.sessions.alterer.prepare(plan.definition_changes)
-            dropped = [each for change in plan.definition_changes for each in self.sessions.alterer.will_drop(change)]
+            for change in plan.definition_changes:
+                with _altering(change.table):
+                    self.sessions.alterer.prepare([change])
+                    dropped += self.sessions.alterer.will_drop(change)
             self._forget_dropped(dropped)
         with self._own_ddl(plan.before):
             for change in plan.definition_changes:

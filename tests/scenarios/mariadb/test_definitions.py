@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from sluice.model.names import TableName
-from sluice.vendors.common.alter import DefinitionRefused
 from sluice.vendors.mysql.connection import MySQLSession
 from tests.scenarios.mariadb import definitions_alike
 from tests.scenarios.mariadb.rig import Rig
@@ -120,18 +119,6 @@ def test_a_change_that_does_not_say_what_a_domain_is_leaves_its_column_as_it_is(
     with pair.apply():
         pair.await_current()
     assert pair.slave_rows(pair.tables()[0]) == [(1, "2.50", 7)]
-
-
-@pytest.mark.long
-def test_a_column_that_would_lose_something_is_refused(rig: Callable[..., Rig]) -> None:
-    pair = rig(NOTES)
-    pair.load()
-    with pytest.raises(DefinitionRefused, match="lossy_columns"), pair.apply():
-        pair.await_current()
-        pair.master.execute("ALTER TABLE public.notes ADD COLUMN tags text[]")
-        pair.master.execute("UPDATE public.notes SET tags = ARRAY['a', 'b'] WHERE id = 1")
-        pair.capture()
-        pair.await_current()
 
 
 @pytest.mark.long
