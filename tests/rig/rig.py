@@ -58,15 +58,15 @@ MakePair = Callable[..., "Rig"]
 """See the fixture `pair_of`."""
 
 
-def configured(folder: Path, **sections: Any) -> Replication:
-    """The replication DEMO_, from a file that is written to `folder`. Tables that the master drops are dropped on
-    slaves, too."""
+def configured(folder: Path, prefix: str = "DEMO_", **sections: Any) -> Replication:
+    """The replication, from a file that is written to `folder`. Tables that the master drops are dropped on slaves,
+    too."""
     folder.mkdir(parents=True, exist_ok=True)
     for slave in sections["slaves"].values():
         slave.setdefault("on_drop", "drop")
-    (folder / "DEMO.yaml").write_text(yaml.safe_dump({"prefix": "DEMO_", **sections}))
+    (folder / f"{prefix.rstrip('_')}.yaml").write_text(yaml.safe_dump({"prefix": prefix, **sections}))
     with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(folder)):
-        return config.load("DEMO_")
+        return config.load(prefix)
 
 
 @dataclass
@@ -151,6 +151,7 @@ class Rig:
         interval: float | None = None,
         stage: int = 20_000,
         installed: bool = False,
+        prefix: str = "DEMO_",
     ) -> "Rig":
         """A replication of `tables`, a mapping where something is said of them.
 
@@ -161,6 +162,7 @@ class Rig:
         """
         replication = configured(
             folder,
+            prefix,
             master={"conn_id": "m", "schema": schema},
             slaves={name: {"conn_id": "s", "schema": schema, "existing_tables": policy, **slave_options}},
             tables=dict(tables) if isinstance(tables, Mapping) else {table: {} for table in tables},

@@ -36,6 +36,7 @@ def test_a_line_says_which_rows_and_columns_slaves_get(folder: Path) -> None:
     assert rule.by_name == {
         "a": Excluded(), "b": Renamed("B"), "c": Constant(None), "d": Constant("0"), "e": Computed("upper(b)"),
     }  # fmt: skip
+    assert not rule.extra_key
     assert rule.text == "where id < 9; a is excluded; b is B on the slave; c is constant: null; d is constant: '0'; " \
         "e is upper(b); exit shop.exits:people"  # fmt: skip
     assert found.transformation(ORDERS, found.slave("dr1")) is None
@@ -76,6 +77,8 @@ def test_a_slaves_line_takes_the_place_of_that_for_all(folder: Path) -> None:
         ("{exit: shop.people}", "exit: 'shop.people' names no function; write package.module:function"),
         ("{exit: 'shop:f(x)'}", "exit: 'shop:f(x)' names no function"),
         ("{exit: ''}", "exit: is empty; write package.module:function"),
+        ("{exit: 'shop:f', extra_key: []}", "extra_key: is empty; name the slave's columns that tell the rows"),
+        ("{extra_key: [line]}", "extra_key: is there without exit; name the exit that makes several rows"),
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_what_to_write(folder: Path, line: str, told: str) -> None:
@@ -88,6 +91,13 @@ def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> No
     with pytest.raises(ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
         slaves = "dr1: {conn_id: s}\n  dr2: {conn_id: t, tables: {public.people: {where: id < 9}}}"
         read(folder, "public.people: {}", slaves, f"capture: stream, location: {folder}")
+    several = "public.people: {exit: 'a:b', extra_key: [n]}"
+    with pytest.raises(
+        ConfigError, match=r"slaves\.dr1: is oracle, and public\.people has extra_key, which was never run"
+    ):
+        read(folder, several, "dr1: {conn_id: s, vendor: oracle}")
+    read(folder, several, "dr1: {conn_id: s, vendor: mysql}")
+    read(folder, several, "dr1: {conn_id: s, vendor: oracle, tables: {public.people: {}}}")
     for vendor in ("mysql", "oracle"):
         read(folder, "public.people: {where: id < 9}", f"dr1: {{conn_id: s, vendor: {vendor}}}")
     read(folder, "p.people: {where: id < 9}", "dr1: {conn_id: s, vendor: postgres}", "conn_id: m, vendor: oracle")

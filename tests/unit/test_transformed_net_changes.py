@@ -22,6 +22,7 @@ from tests.unit.transforming import bound, rows, shape
 
 KEY = ("id",)
 Row = dict[str, str | None]
+ByKey = dict[tuple[str | None, ...], Row]
 
 
 def states(history: History) -> list[list[Values]]:
@@ -38,27 +39,27 @@ def states(history: History) -> list[list[Values]]:
     return found
 
 
-def of_slave(transform: TableTransform, state: list[Values]) -> dict[str | None, Row]:
-    (key,) = transform.key()
-    return {row[key]: row for row in (rows(transform, *state) if state else [])}
+def of_slave(transform: TableTransform, state: list[Values]) -> ByKey:
+    return {tuple(row[name] for name in transform.key()): row for row in (rows(transform, *state) if state else [])}
 
 
-def applied(net: NetChanges, held: dict[str | None, Row], *, safe: bool) -> dict[str | None, Row]:
+def applied(net: NetChanges, held: ByKey, *, safe: bool) -> ByKey:
     """The slave's rows afterwards; unless safe, each change must match the rows."""
     held = dict(held)
     for kind in ("deletes", "moves"):
         for change in getattr(net, kind).to_pylist():
-            if not safe or change["k1"] in held:
-                fits(net, change, held.pop(change["k1"]))
-    (key,) = net.key
+            key = tuple(change[f"k{number}"] for number in range(1, len(net.key) + 1))
+            if not safe or key in held:
+                fits(net, change, held.pop(key))
     for kind in ("updates", "moves", "inserts"):
         for change in getattr(net, kind).to_pylist():
             row = {name: change[f"c{number}"] for number, name in enumerate(net.columns, start=1)}
-            assert safe or (row[key] in held) == (kind == "updates")
+            key = tuple(row[name] for name in net.key)
+            assert safe or (key in held) == (kind == "updates")
             if kind == "updates" and not safe:
-                fits(net, change, held[row[key]])
-                assert row != held[row[key]] or not net.compared
-            held[row[key]] = row
+                fits(net, change, held[key])
+                assert row != held[key] or not net.compared
+            held[key] = row
     return held
 
 
@@ -78,13 +79,13 @@ def test_any_window_leads_from_the_slaves_state_to_the_next(
     start = dice.randrange(len(history.items))
     stop = dice.randint(start + 1, len(history.items))
     found = net_changes.events(history.window(start, stop), KEY, xml_images)
-    mine, known = SlaveChanges(found, transform), states(history)
-    net = mine.net(compare=compare, safe=False)
+    known = states(history)
+    net = SlaveChanges(found, transform, safe=False).net(compare=compare)
     after = of_slave(transform, known[stop])
     assert applied(net, of_slave(transform, known[start]), safe=False) == after
     assert net.compared == (compare and bool(net.rows)) or not net.rows
     # In safe mode the slave may be anywhere in the window.
-    safe = mine.net(compare=False, safe=True)
+    safe = SlaveChanges(found, transform, safe=True).net(compare=False)
     for at in range(start, stop + 1):
         assert applied(safe, of_slave(transform, known[at]), safe=True) == after
 
@@ -98,9 +99,9 @@ def test_keys_whose_block_is_read_later_are_left_out(
     transform = bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
     found = net_changes.events(history.window(), KEY, xml_images)
     keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
-    mine = SlaveChanges(found, transform, keep)
+    mine = SlaveChanges(found, transform, safe=False, keep=keep)
     expected = of_slave(transform, [row for row in history.rows if row[0] not in dropped])
-    assert applied(mine.net(compare=False, safe=False), {}, safe=False) == expected
+    assert applied(mine.net(compare=False), {}, safe=False) == expected
     # The same one by one, as a replay gets them.
     items = mine.items()
     again = net_changes.reduce(net_changes.events(items, transform.key(), xml_images))
@@ -115,7 +116,7 @@ def test_rows_without_old_images_stay_in_where_or_out_of_it() -> None:
     items = pa.Table.from_pylist([item | {"action": "UPDATE"} for item in history.items], history.window().schema)
     transform = bound(shape(id="key integer", n="integer"), "n > 5", n=Renamed("m"))
     for safe in (False, True):
-        net = SlaveChanges(net_changes.events(items, KEY, xml_images), transform).net(compare=True, safe=safe)
+        net = SlaveChanges(net_changes.events(items, KEY, xml_images), transform, safe=safe).net(compare=True)
         assert net.updates.to_pylist() == [{"c1": "1", "c2": "7"}]
         assert (net.columns, net.deletes.num_rows, net.inserts.num_rows) == (("id", "m"), 0, 0)
 
@@ -133,6 +134,6 @@ def test_only_columns_of_the_slave_travel_and_only_old_values_that_differ() -> N
         note=Computed("note || n % 4"),
     )
     found = net_changes.events(history.window(2), KEY, xml_images)
-    net = SlaveChanges(found, transform).net(compare=True, safe=False)
+    net = SlaveChanges(found, transform, safe=False).net(compare=True)
     assert net.columns == ("id", "n", "note")
     assert net.updates.to_pylist() == [{"c1": "2", "c2": "5", "c3": "x1", "b2": "4", "b3": "x0"}]

@@ -69,9 +69,7 @@ def test_an_exit_gets_rows_after_where_and_columns(write: Write) -> None:
     *_, seen = sys.modules[name.partition(":")[0]].SEEN
     added = [{"sluice_row": 0, "sluice_action": "INSERT"}, {"sluice_row": 1, "sluice_action": "DELETE"}]
     assert seen == [row | more for row, more in zip(expected, added, strict=True)]
-    assert [column.to_pylist() for column in found.of_slave()] == [
-        [row[name] for row in expected] for name in found.names
-    ]
+    assert [column.to_pylist() for column in found.columns] == [[row[name] for row in expected] for name in found.names]
 
 
 def test_rows_may_come_back_in_any_order(write: Write) -> None:
@@ -109,7 +107,7 @@ def test_an_executor_that_lacks_its_module_says_so(write: Write, monkeypatch: py
         ("return rows.append_column('more', rows['mail'])", "its answer has more, which is no column of the slave's"),
         ("return rows.set_column(1, 'name', pa.nulls(rows.num_rows, pa.int64()))", "name of its answer is int64"),
         ("return rows.set_column(0, 'id', rows['name'])", "it changes id, which is part of the key"),
-        ("return pa.concat_tables([rows, rows])", "each at most once"),
+        ("return pa.concat_tables([rows, rows])", "twice the same number: several rows of one need extra_key"),
         ("return rows.set_column(1, 'name', pa.array(['\\0'] * rows.num_rows))", "holds the character NUL"),
         ("return rows['nmae']", "KeyError"),
         ("raise SystemExit('enough')", "SystemExit: enough"),

@@ -36,9 +36,12 @@ def bound(
     *,
     strict: bool = True,
     user_exit: str | None = None,
+    extra_key: Sequence[str] = (),
     **columns: ColumnChange,
 ) -> TableTransform:
-    rule = Transformation(where, tuple(columns.items()), "DEMO.yaml:7: tables.public.people", user_exit)
+    rule = Transformation(
+        where, tuple(columns.items()), "DEMO.yaml:7: tables.public.people", user_exit, tuple(extra_key)
+    )
     return Binder(column_types, NO_SESSION, ENGINE).bind(rule, table, strict=strict)
 
 
@@ -50,4 +53,4 @@ def rows(transform: TableTransform, *given: Sequence[str | None]) -> list[dict[s
     """The slave's rows for rows of the master, in the order of its columns."""
     names = [column.name for column in transform.master.replicated]
     found = transform.rows(names, [texts(*column) for column in zip(*given, strict=True)])
-    return pa.table(found.of_slave(), names=list(found.names)).to_pylist()
+    return pa.table(found.columns, names=list(found.names)).to_pylist()

@@ -72,7 +72,7 @@ FROM (SELECT 1 AS one) AS once
 WHERE NOT EXISTS (
     SELECT 1 FROM ${schema}.${prefix}rejects r
     WHERE r.slave = %(slave)s AND r.repl_key = %(repl_key)s AND r.action = %(action)s
-      AND r."schema" = %(table_schema)s AND r.tablename = %(table)s)
+      AND r."schema" = %(table_schema)s AND r.tablename = %(table)s AND r."keys" = %(keys)s)
 
 -- name: rejects_read
 -- Reads rejects, oldest first.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
-from sluice.apply.slave_changes import one_by_one
+from sluice.apply.slave_changes import keys_of_master, one_by_one
 from sluice.database.apply import DisplacedRow, ReplayOptions
 from sluice.database.digests import ComparedTable, Texts, by_canonical_texts, compared
 from sluice.database.placed import vendor_at
@@ -147,7 +147,7 @@ class MasterRowsAt:
     ) -> None:
         """Adds the rows as of the session's transaction to `rows`."""
         keys = [each.key for each in displaced]
-        transformed = self.sessions.transformed.master_rows(session, table, keys, alike=True)
+        transformed = self.sessions.transformed.master_rows(session, table, displaced[0].change.key, keys, alike=True)
         if transformed is not None:
             rows.update({(table, key): row for key, row in zip(keys, transformed, strict=True)})
             return
@@ -165,11 +165,12 @@ class MasterRowsAt:
         """Undoes the changes since `at` in `rows`: a row's first change says what it was before."""
         key = displaced[0].change.key
         pending = {key_text(rows.get((table, each.key)) or each.row, key): (table, each.key) for each in displaced}
-        items = self.sessions.reader.key_changes(Window(self.at, self.now), guids={table: pending}, images=True)
+        transform = self.sessions.transformed.after(self.at, table)
+        guids = {table: keys_of_master(pending, transform)}
+        items = self.sessions.reader.key_changes(Window(self.at, self.now), guids=guids, images=True)
         of_table = window_runs.by_table(items).get(table) if items.num_rows else None
         if of_table is None:
             return
-        transform = self.sessions.transformed.after(self.at, table)
         codec = self.sessions.images
         for change in codec.changes(one_by_one(of_table, transform, codec), {table: key}):
             for row, was in ((change.old, change.old or None), (change.new, None)):

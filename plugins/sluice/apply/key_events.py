@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.items import key_texts
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.errors import Terminal
 from sluice.model.guid import key_text, key_values
@@ -229,16 +230,7 @@ def _changed_keys(
         now = [images.row(text) for text in contents.to_pylist()]
         before = [{**row, **images.row(text)} for row, text in zip(now, oldcontents.to_pylist(), strict=True)]
         new, old = ([pa.array([row.get(name) for row in rows], TEXT) for name in key] for rows in (now, before))
-    return _join_keys(old), _join_keys(new)
-
-
-def _join_keys(values: Sequence[pa.Array]) -> pa.Array:
-    if len(values) == 1:
-        return values[0]
-    pieces: list[pa.Array | pa.Scalar] = []
-    for value in values:
-        pieces += [pc.utf8_length(value).cast(TEXT), pa.scalar(":", TEXT), value]
-    return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
+    return key_texts(old), key_texts(new)
 
 
 def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:

@@ -155,11 +155,12 @@ class TransformedTables:
         return transforms.change_of_slave(definition, transform)
 
     def master_rows(
-        self, session: Session, table: TableName, keys: Sequence[Texts], *, alike: bool = False
+        self, session: Session, table: TableName, key: Sequence[str], keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Row | None] | None:
         """For each of `keys` the row that the slave must have; None if the table is not transformed.
 
-        `session`: on the master. `alike`: as of `RowSource.rows_under`. Raises as that.
+        `session`: on the master. `key`: the columns of the slave's key. `alike`: as of `RowSource.rows_under`.
+        Raises as that.
         """
         if self.pair.transformation(table) is None:
             return None
@@ -170,16 +171,24 @@ class TransformedTables:
             return [None] * len(keys)
         typed = compared(vendor.types, ((column.name, column.type) for column in shape.replicated))
         of = ComparedTable(table, typed, tuple(column.name for column in shape.key))
-        of_master = vendor.rows.rows_under(session, of, keys, alike=alike)
-        present = [index for index, row in enumerate(of_master) if row is not None]
-        columns = list(zip(*(row for row in of_master if row is not None), strict=True)) or [()] * len(typed)
+        named = [dict(zip(key, texts, strict=True)) for texts in keys]
+        of_key = [tuple(row[name] for name in transform.master_key()) for row in named]
+        asked = list(dict.fromkeys(of_key))
+        found = [
+            (texts, row)
+            for texts, row in zip(asked, vendor.rows.rows_under(session, of, asked, alike=alike), strict=True)
+            if row is not None
+        ]
+        columns = list(zip(*(row for _, row in found), strict=True)) or [()] * len(typed)
         rows = transform.rows([each.name for each in typed], [pa.array(column, TEXT) for column in columns])
-        result: list[Row | None] = [None] * len(keys)
-        for row, at in enumerate(present):
-            if rows.kept is None or rows.kept[row]:
-                values = (column[row].as_py() for column in rows.columns)
-                result[at] = dict(zip(rows.names, values, strict=True))
-        return result
+        made: dict[Texts, Row] = {}
+        for index, origin in enumerate(rows.made_of.tolist()):
+            row = {name: column[index].as_py() for name, column in zip(rows.names, rows.columns, strict=True)}
+            made[(*found[origin][0], *(row[name] for name in transform.extra_key))] = row
+        return [
+            made.get((*texts, *(row[name] for name in transform.extra_key)))
+            for texts, row in zip(of_key, named, strict=True)
+        ]
 
 
 # The definition of each of the master's tables, at the place in the stream where the apply is.

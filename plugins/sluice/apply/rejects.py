@@ -163,9 +163,13 @@ class PairRejects:
         store = self._store()
         if rejects:
             store.put(rejects)
-        again = {reject.change.repl_key for reject in rejects if reject.status is not RejectStatus.APPLIED}
+        again: Overlaps = {}
+        for reject in (reject for reject in rejects if reject.status is not RejectStatus.APPLIED):
+            for key in key_texts(reject.change):
+                again.setdefault(reject.change.table, {}).setdefault(key, set()).add(reject.change.repl_key)
         for table, keys in overlaps.items():
-            newest = {key: max(done) for key, repl_keys in keys.items() if (done := repl_keys - again)}
+            aside = again.get(table, {})
+            newest = {key: max(done) for key, repl_keys in keys.items() if (done := repl_keys - aside.get(key, set()))}
             if newest:
                 store.mark_outdated(table, newest)
         for table, repl_key in emptied.items():

@@ -287,7 +287,7 @@ class RequestHandler:
         of_master = master_of(origin.vendor).rows
         master_rows: list[Row | None] = []
         copies: list[int] = []
-        transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None
+        transformed = sessions.transformed.master_rows(open_request.master, table, key, rows) if key else None
         if transformed is not None:
             master_rows = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
         elif key:

@@ -1,5 +1,6 @@
 """The changes of one table in a run, transformed for the slave: as net changes to merge, or as items to replay."""
 
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +10,7 @@ from sluice.apply import net_changes
 from sluice.apply.key_events import Flags, KeyEvents
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
+from sluice.model.guid import key_text, key_values
 from sluice.transform import changes
 from sluice.transform import net_changes as transformed
 from sluice.transform.table_transform import TableTransform
@@ -19,16 +21,28 @@ def key_of_master(key: tuple[str, ...], transform: TableTransform | None) -> tup
     return key if transform is None else tuple(column.name for column in transform.master.key)
 
 
-def one_by_one(items: pa.Table, transform: TableTransform | None, images: RowImageCodec) -> pa.Table:
+def keys_of_master(texts: Collection[str], transform: TableTransform | None) -> Collection[str]:
+    """The keys of the master's rows, by those of the slave's rows that are made of them; as texts (GUID)."""
+    if transform is None or not transform.extra_key:
+        return texts
+    key = transform.key()
+    rows = (dict(zip(key, key_values(text, len(key)), strict=True)) for text in texts)
+    return {key_text(row, transform.master_key()) for row in rows}
+
+
+def one_by_one(
+    items: pa.Table, transform: TableTransform | None, images: RowImageCodec, *, safe: bool = False
+) -> pa.Table:
     """The items of a table, transformed for the slave. Raises `RowNotTransformed`, `TransformationInvalid`."""
-    return items if transform is None else changes.of_slave(items, transform, images)
+    return items if transform is None else changes.of_slave(items, transform, images, safe=safe)
 
 
 class SlaveChanges:
-    """The events of the master's changes that `keep` selects; None: all."""
+    """The events of the master's changes that `keep` selects; None: all. `safe`: for safe mode."""
 
-    def __init__(self, events: KeyEvents, transform: TableTransform | None, keep: Flags | None = None):
+    def __init__(self, events: KeyEvents, transform: TableTransform | None, *, safe: bool, keep: Flags | None = None):
         self._of_master = events
+        self._safe = safe
         self._keep = keep
         self._transform = transform
 
@@ -42,7 +56,7 @@ class SlaveChanges:
         """All changes as events of the slave's keys, also those that are not kept. Raises as `items`."""
         if self._transform is None:
             return self._of_master
-        items = one_by_one(self._of_master.items, self._transform, self._of_master.images)
+        items = one_by_one(self._of_master.items, self._transform, self._of_master.images, safe=self._safe)
         return net_changes.events(items, self._transform.key(), self._of_master.images)
 
     @property
@@ -51,15 +65,20 @@ class SlaveChanges:
             return self._keep
         return _kept(self.events, self._of_master, self._keep)
 
-    def net(self, *, compare: bool, safe: bool) -> NetChanges:
+    def net(self, *, compare: bool) -> NetChanges:
         """The net changes. `compare`: with old images. Raises `MixedShapes`, and as `items`."""
-        transform = self._transform
+        transform, safe = self._transform, self._safe
         if transform is None:
             return net_changes.reduce(self._of_master, self._keep, before=compare, safe=safe)
-        by_row = not self._of_master.key or (transform.filters and not net_changes.former_known(self._of_master.items))
+        by_row = (
+            not self._of_master.key
+            or transform.extra_key
+            or (transform.filters and not net_changes.former_known(self._of_master.items))
+        )
         if by_row:
-            # Different rows of a keyless table may be transformed into equal ones; and without old images the filter
-            # cannot tell whether the slave has the row. So transform first, then reduce.
+            # Different rows of a keyless table may be transformed into equal ones; of several rows that are made of
+            # one, each has a net change of its own; and without old images the filter cannot tell whether the slave has
+            # the row. So transform first, then reduce.
             return net_changes.reduce(self.events, self._keep_events, before=compare, safe=safe)
         before = compare or (transform.filters and not safe)
         net = net_changes.reduce(self._of_master, self._keep, before=before, safe=safe, whole=True)
@@ -71,6 +90,12 @@ def _kept(of_slave: KeyEvents, of_master: KeyEvents, keep: Flags) -> Flags:
     kept = np.zeros(len(of_slave), dtype=bool)
     master_keys, slave_keys = np.asarray(of_master.repl_keys), np.asarray(of_slave.repl_keys)
     # A key change is two events; the slave may have only one of them, because its row appears or disappears.
-    for place, origin in ((of_slave.after, of_master.after), (~of_slave.after, of_master.before)):
+    # A row that goes with an INSERT (`changes.of_slave`, `safe`) goes with the row after it.
+    gone = ~of_slave.after
+    with_insert = gone & ~np.isin(slave_keys, master_keys[of_master.before])
+    for place, origin in (
+        (of_slave.after | with_insert, of_master.after),
+        (gone & ~with_insert, of_master.before),
+    ):
         kept[place] = keep[origin][np.searchsorted(master_keys[origin], slave_keys[place])]
     return kept

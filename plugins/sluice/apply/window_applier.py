@@ -277,7 +277,9 @@ class WindowApplier:
     def _set_rows_aside(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         """Sends changes of the rows that cannot be transformed to REJECTS."""
         assert isinstance(failure, RowNotTransformed)
-        if not self._untransformed.note(failure):
+        rule = self.pair.transformation(failure.table)
+        # A reject names a row of the slave, and nobody knows which ones would be made of this one.
+        if (rule is not None and rule.extra_key) or not self._untransformed.note(failure):
             return None
         self.sessions.schema_history.clear()
         return failed.attempt.with_rows_set_aside(failed.begin)
@@ -471,12 +473,13 @@ class WindowApplier:
                 items, untransformed = self._untransformed.without(all_items, transform, self.sessions.images)
                 rejected += untransformed
             events = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
-            slave_changes = SlaveChanges(events, transform, keep_of(events, table) if keep_of is not None else None)
+            keep = keep_of(events, table) if keep_of is not None else None
+            slave_changes = SlaveChanges(events, transform, safe=checks.safe, keep=keep)
             replayed[table] = slave_changes.items
             if self.pair_rejects.keys(table):
                 self.pair_rejects.note_overlaps(slave_changes.events, table, overlaps)
             try:
-                net = slave_changes.net(compare=checks.compares(table), safe=checks.safe)
+                net = slave_changes.net(compare=checks.compares(table))
             except MixedShapes as mixed:
                 log.debug("%s: %s: %s Its changes are applied one by one.", self.pair, table, mixed)
                 ordered.add(table)

@@ -138,7 +138,19 @@ def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, 
         section.wrong(
             problem, "take one of the two out: a row that was left out has no value that a rule could compare"
         )
+    if several := _making_several(slave, rules):
+        problem = f"is {slave.vendor}, and {several} has extra_key, which was never run there"
+        section.wrong(problem, f"give it a line of its own without extra_key under tables of {name}")
     return slave
+
+
+def _making_several(slave: SlaveConfig, lines: Iterable[TableRule]) -> TablePattern | None:
+    """Tables of which several rows are made of one, for a slave that cannot have such; None for none."""
+    if VENDORS[slave.vendor].several_rows:
+        return None
+    lines = [line for line in lines if line.pattern not in {own.pattern for own in slave.tables}]
+    making = (line for line in (*slave.tables, *lines) if line.transformation and line.transformation.extra_key)
+    return next((line.pattern for line in making), None)
 
 
 def _filtered_and_ruled(slave: SlaveConfig, lines: tuple[TableRule, ...]) -> TablePattern | None:

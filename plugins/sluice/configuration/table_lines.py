@@ -11,7 +11,7 @@ from sluice.configuration.mistakes import Mistake, Wrong
 from sluice.configuration.nodes import Node
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.configuration.section import Section
-from sluice.configuration.values import flag, function, member_of, read, text
+from sluice.configuration.values import flag, function, member_of, read, text, texts
 from sluice.model.conflict_rule import ConflictRule, Winner
 from sluice.model.names import InvalidName
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
@@ -22,6 +22,7 @@ EACH_TABLE = "write a line for each table or wildcard, e.g. public.*: {}"
 _A_CHANGE = "write one of exclude: true, rename: NAME, constant: TEXT, expression: EXPRESSION"
 _CHANGES = ("exclude", "rename", "constant", "expression")
 _EXPRESSION = "write an expression over the table's columns, e.g. country = 'CH'"
+_EXTRA_KEY = "name the slave's columns that tell the rows of one master's row apart, e.g. extra_key: [line]"
 _A_TARGET = "write target: {schema: NAME, name: NAME}, or one of the two, exactly as the slave stores it"
 _A_RULE = (
     "write one of {newest: COLUMN}, {wins: master}, {wins: slave}, {exit: package.module:function} for each table or "
@@ -100,10 +101,13 @@ def _transformation(section: Section) -> Transformation | None:
     where = section.read("where", text(_EXPRESSION), None)
     columns = section.read("columns", _columns, ())
     user_exit = section.read("exit", function, None)
+    extra_key = section.read("extra_key", texts(_EXTRA_KEY), ())
+    if extra_key and "exit" not in section.names:
+        section.wrong("is there without exit", "name the exit that makes several rows, or take it out", "extra_key")
     if where is None and not columns and user_exit is None:
         return None
     node = section.node
-    return Transformation(where, columns, f"{node.file}:{node.line}: {node.key}", user_exit)
+    return Transformation(where, columns, f"{node.file}:{node.line}: {node.key}", user_exit, extra_key)
 
 
 def _target(pattern: TablePattern, section: Section) -> Target | None:

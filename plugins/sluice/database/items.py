@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.database.changes import Oversized
 from sluice.model.names import TableName
@@ -44,3 +45,13 @@ def oversized(items: pa.Table) -> list[Oversized]:
     """The changes of the window that lack their contents."""
     values = json.loads((items.schema.metadata or {}).get(_OVERSIZED, b"[]"))
     return [Oversized(key, TableName(schema, name), size) for key, schema, name, size in values]
+
+
+def key_texts(key: Sequence[pa.Array]) -> pa.Array:
+    """The keys of rows as texts, as `sluice.model.guid.key_text`; `key`: the texts of each column."""
+    if len(key) == 1:
+        return key[0]
+    pieces: list[pa.Array | pa.Scalar] = []
+    for texts in key:
+        pieces += [pc.utf8_length(texts).cast(pa.large_string()), pa.scalar(":", pa.large_string()), texts]
+    return pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))

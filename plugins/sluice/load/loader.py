@@ -46,7 +46,7 @@ from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.model.throttle_state import ThrottleState
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
-from sluice.transform.transforms import Transforms
+from sluice.transform.transforms import Transforms, master_key
 
 log = logging.getLogger("sluice.load")
 
@@ -404,7 +404,8 @@ class Loader(BlockWorker):
         (see `sluice.load.preparation`), and nothing is deleted.
         """
         vendor = vendor_at(self.update)
-        slave_order = vendor.rows.key_order(slave, target)
+        key = master_key(self._order(block.table).shape, self.update.transformation(block.table))
+        slave_order = vendor.rows.key_order(slave, target.keyed_by(key))
         whole = block.lo is None and block.hi is None
         if whole or (slave_order.same_everywhere and self._order(block.table).same_everywhere):
             vendor.load_target.clear(slave, slave_order, block)

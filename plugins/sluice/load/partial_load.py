@@ -37,6 +37,7 @@ from sluice.model.reject import Reject
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, TableStates, how_to_load
+from sluice.transform.transforms import master_key
 
 log = logging.getLogger("sluice.load")
 
@@ -347,7 +348,8 @@ def _clear(update: Update, master: Session, slave: Session, shape: TableShape, p
     if master_shape is None or master_shape.keyless:
         return
     master_order = of_master.rows.key_order(master, master_shape)
-    slave_order = of_slave.rows.key_order(slave, shape)
+    key = master_key(master_shape, update.transformation(shape.table))
+    slave_order = of_slave.rows.key_order(slave, shape.keyed_by(key))
     if master_order.same_everywhere and slave_order.same_everywhere:
         return
     if part.whole:
@@ -409,7 +411,9 @@ def _within(update: Update, master: Session, slave: Session, tables: Sequence[Ta
     if master_shape is None or master_shape.keyless or slave_shape.keyless:
         raise SelectionRefused(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
     master_order = of_master.rows.key_order(master, master_shape)
-    slave_order = of_slave.rows.key_order(slave, slave_shape)
+    slave_order = of_slave.rows.key_order(
+        slave, slave_shape.keyed_by(master_key(master_shape, update.transformation(table)))
+    )
     select = of_master.selection
     try:
         lo = None if chosen.key_from is None else select.key_of(master, master_shape, chosen.key_from)

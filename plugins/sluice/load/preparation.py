@@ -32,7 +32,7 @@ from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.table_state import ALL_READY, TableState
 from sluice.transform import fitting
-from sluice.transform.transforms import Transforms
+from sluice.transform.transforms import Transforms, master_key
 
 log = logging.getLogger("sluice.load")
 
@@ -408,9 +408,10 @@ class Preparation:
         shape = self._on_master[table]
         if shape.keyless:
             return True
+        key = master_key(shape, self.update.transformation(table))
         orders = (
             self._of_master.rows.key_order(self.master, shape),
-            self._of_slave.rows.key_order(self.slave, self.on_slave[table]),
+            self._of_slave.rows.key_order(self.slave, self.on_slave[table].keyed_by(key)),
         )
         return all(order.same_everywhere for order in orders)
 

@@ -1,6 +1,7 @@
 """The shape of a table: its columns as they are replicated."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sluice.model.names import TableName
 
@@ -44,6 +45,11 @@ class TableShape:
     def key(self) -> tuple[Column, ...]:
         """The columns that identify a row, in the order of the key; empty for a keyless table."""
         return tuple(sorted((column for column in self.columns if column.key), key=lambda column: column.key))
+
+    def keyed_by(self, names: Sequence[str]) -> "TableShape":
+        """The same table with these columns as its key, in their order."""
+        numbers = {name: number for number, name in enumerate(names, start=1)}
+        return replace(self, columns=tuple(replace(each, key=numbers.get(each.name, 0)) for each in self.columns))
 
     @property
     def keyless(self) -> bool:

@@ -59,6 +59,9 @@ class Transformation:
     """File, line and key, for messages."""
     exit: str | None = None
     """The function that makes the slave's rows from the result, `package.module:function`; None without one."""
+    extra_key: tuple[str, ...] = ()
+    """The slave's columns that follow the master's key in the key of the slave's table: the function may make several
+    rows of one, which these tell apart. Empty: it makes one at most."""
 
     @cached_property
     def by_name(self) -> Mapping[str, ColumnChange]:
@@ -69,4 +72,5 @@ class Transformation:
         """A description for people."""
         parts = [f"{name} {change}" for name, change in self.columns]
         parts += [f"exit {self.exit}"] * (self.exit is not None)
+        parts += [f"extra_key {', '.join(self.extra_key)}"] * bool(self.extra_key)
         return "; ".join([f"where {self.where}"] * (self.where is not None) + parts)

@@ -24,6 +24,8 @@ class VendorEntry:
     """Other sessions can import an exported snapshot. If not, they must begin while nobody writes."""
     own_texts: bool = False
     """Two servers write values alike, and compare them at less cost than by canonical texts."""
+    several_rows: bool = True
+    """A slave can have several rows that an exit makes of one."""
     databases: tuple[str, ...] = ()
     """Extras of an Airflow connection that name the database in place of its schema."""
     options: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ VENDORS = {
     "oracle": VendorEntry(
         "sluice.vendors.oracle.vendor:ORACLE",
         1521,
+        several_rows=False,
         databases=("service_name", "sid"),
         options=(
             *("sid", "wallet_location", "wallet_password", "ssl_server_cert_dn"),

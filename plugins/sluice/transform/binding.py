@@ -43,16 +43,19 @@ class Binder:
         check.read_expressions()
         for name in check.expressions:
             check.find_type(name)
+        extra_key: Mapping[str, LogicalType] = {}
         if not check.problems:
             check.check_columns(self.mask)
-        user_exit = check.imported_exit() if rule.exit is not None else None
+            extra_key = check.extra_key()
+        user_exit = check.imported_exit(extra_key) if rule.exit is not None else None
         if check.problems:
             raise TransformationInvalid(shape.table, rule, [f"{shape.table}{problem}" for problem in check.problems])
         slave_shape = _slave_shape(rule, shape, self.types, self.session, check.results)
         if user_exit is not None and strict:
             try:
                 no_rows = {column.name: pa.nulls(0, TEXT) for column in slave_shape.replicated}
-                user_exit.called(no_rows, pa.nulls(0, TEXT), [column.name for column in slave_shape.key])
+                key = [column.name for column in slave_shape.key if column.name not in extra_key]
+                user_exit.called(no_rows, pa.nulls(0, TEXT), key)
             except ExitRefused as error:
                 problem = f"{shape.table}: exit {user_exit.name} fails without any row: {error}"
                 raise TransformationInvalid(shape.table, rule, [problem]) from error
@@ -86,9 +89,9 @@ class _Check:
             except ExpressionInvalid as error:
                 self.problems.append(f"{_of(name, text)}: {error}")
 
-    def imported_exit(self) -> UserExit | None:
+    def imported_exit(self, extra_key: Mapping[str, LogicalType]) -> UserExit | None:
         try:
-            return UserExit(str(self.rule.exit))
+            return UserExit(str(self.rule.exit), extra_key)
         except FunctionMissing as error:
             self.problems.append(f": exit {self.rule.exit}: {error}")
             return None
@@ -181,6 +184,39 @@ class _Check:
         if not names:
             self.problems.append(": no column is left; take the table out by replicate: false")
 
+    def extra_key(self) -> dict[str, LogicalType]:
+        """The types of the columns of `extra_key`; adds to `problems` what cannot be part of a key."""
+        kinds = {
+            change.name if isinstance(change, Renamed) else name: self.column_types[name]
+            for name in self.column_types
+            if not isinstance(change := self.rule.by_name.get(name), Excluded)
+        }
+        new = (name for name, change in self.rule.columns if isinstance(change, Constant | Computed))
+        kinds |= {name: self.results.get(name, LogicalType(Kind.TEXT)) for name in new if name not in kinds}
+        renamed = (self.rule.by_name.get(column.name) for column in self.shape.key)
+        of_master = {
+            change.name if isinstance(change, Renamed) else column.name
+            for column, change in zip(self.shape.key, renamed, strict=True)
+        }
+        if self.rule.extra_key and self.shape.keyless:
+            self.problems.append(
+                ": extra_key follows the key of the master's table, and it has none: by it the slave's rows are found"
+            )
+        for name in self.rule.extra_key:
+            if name not in kinds:
+                self.problems.append(
+                    f": extra_key names {name}, which is no column of the slave's table; "
+                    + _suggestion(name, [each for each in kinds if each not in of_master])
+                )
+            elif name in of_master or self.rule.extra_key.count(name) > 1:
+                self.problems.append(f": extra_key names {name}, which is in the key already; take it out")
+            elif kinds[name].kind not in (Kind.INTEGER, Kind.TEXT):
+                self.problems.append(
+                    f": extra_key names {name}, which is neither a text nor a whole number: one value may have several "
+                    "texts; name a new column under columns, e.g. with expression: '0'"
+                )
+        return {name: kinds[name] for name in self.rule.extra_key if name in kinds}
+
 
 def _of(name: str, text: str) -> str:
     return f".{name}: expression `{text}`" if name else f": where `{text}`"
@@ -248,4 +284,11 @@ def _slave_shape(
     ]
     for index, (column_of, made) in enumerate(zip(new, of_master.made_of(session, new), strict=True)):
         columns.append(Column(column_of.name, made.type, FIRST_NEW + index))
-    return replace(shape, columns=tuple(columns))
+    number_of = {name: index for index, name in enumerate(rule.extra_key, start=len(shape.key) + 1)}
+    return replace(
+        shape,
+        columns=tuple(
+            replace(column, key=number_of[column.name], nullable=False) if column.name in number_of else column
+            for column in columns
+        ),
+    )

@@ -8,6 +8,9 @@ The row before and the row after each change are transformed and compared:
 | kept | left out, or gone | a DELETE |
 | left out, or not there | kept | an INSERT |
 | left out, or not there | left out, or gone | nothing |
+
+An exit with `extra_key` makes several rows of one: each of them is compared with the one of the same key. An item that
+changes several rows of the slave becomes several, with the same REPL_KEY.
 """
 
 from dataclasses import dataclass, replace
@@ -16,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.items import key_texts
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.model.change import Action
-from sluice.model.guid import key_text
 from sluice.transform.engine import TEXT
-from sluice.transform.table_transform import Flags, Places, Rows, TableTransform
+from sluice.transform.table_transform import Flags, Places, Rows, TableTransform, TransformationInvalid
+from sluice.transform.user_exit import codes
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,10 @@ class _RowsOfChanges:
     master: list[pa.Array]
     """One array for each column of `names`."""
     slave: Rows
+    change: Places
+    """For each change of the slave the place of its item."""
     before: Places
-    """For each change the place of the row before it in the list; -1 where the slave does not have it."""
+    """For each change the place of the slave's row before it; -1 where the slave does not have it."""
     after: Places
     """The same for the row after the change."""
 
@@ -43,31 +49,32 @@ class _RowsOfChanges:
 
     def of(self, changes: Places) -> "_RowsOfChanges":
         """The same for some of the changes."""
-        return replace(self, before=self.before[changes], after=self.after[changes])
+        return replace(self, change=self.change[changes], before=self.before[changes], after=self.after[changes])
 
     def taken(self, places: Places) -> list[pa.Array]:
         """The slave's columns of the rows at `places`, without the places -1."""
         return [_taken(column, places[places >= 0]) for column in self.slave.columns]
 
 
-def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
+def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec, *, safe: bool = False) -> pa.Table:
     """Transforms the changes of one table (`sluice.database.items`), which have their old images.
 
-    Raises `RowNotTransformed`, `malformed-content`.
+    `safe`: they may be in another order than they happened, but the last one of each key. Raises `RowNotTransformed`,
+    `TransformationInvalid`, `malformed-content`.
     """
     if not items.num_rows:
         return items
     try:
-        return _of_slave(items, transform, images)
+        return _of_slave(items, transform, images, safe)
     except MixedShapes:
         if items.num_rows == 1:
             raise
         # The definition changed within the window: each change is transformed alone.
-        parts = [_of_slave(items.slice(index, 1), transform, images) for index in range(items.num_rows)]
+        parts = [_of_slave(items.slice(index, 1), transform, images, safe) for index in range(items.num_rows)]
         return pa.concat_tables(parts)
 
 
-def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
+def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec, safe: bool) -> pa.Table:
     action = items.column("action")
     inserts, updates, deletes = (
         np.asarray(pc.equal(action, str(each))) for each in (Action.INSERT, Action.UPDATE, Action.DELETE)
@@ -79,7 +86,10 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
     new = images.columns(_taken(contents, after), names)
     changed = np.flatnonzero(updates[after])
     # An UPDATE without an old image rewrites a row after a change of the definition; `where` keeps it as before.
-    old_images = pc.fill_null(_taken(oldcontents, np.flatnonzero(updates)), "")
+    old_images = _taken(oldcontents, np.flatnonzero(updates))
+    if transform.extra_key and old_images.null_count:
+        raise _former_unknown(transform)
+    old_images = pc.fill_null(old_images, "")
     updated_from = images.overlay([_taken(column, changed) for column in new], names, old_images)
     deleted = images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
     # One pass of the engine for all images.
@@ -91,20 +101,80 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
         ]
     )
     rows = transform.rows(names, pools, actions)
-    place_after, place_before = (np.full(items.num_rows, -1, np.int64) for _ in range(2))
-    place_after[after] = np.arange(len(after))
-    place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(updated_from[0]) if updated_from else 0)
-    place_before[np.flatnonzero(deletes)] = len(after) + int(updates.sum()) + np.arange(int(deletes.sum()))
-    if rows.kept is not None:
-        place_before, place_after = (
-            np.where((each >= 0) & rows.kept[each], each, -1) for each in (place_before, place_after)
-        )
+    # For each image its change, and whether it is the row after it.
+    change = np.concatenate([after, np.flatnonzero(updates), np.flatnonzero(deletes)])
+    is_after = np.arange(len(change)) < len(after)
+    found = _changes(names, pools, rows, change, is_after, items.num_rows, transform)
+    if transform.extra_key:
+        if safe:
+            found = _with_left_over(found, change, transform)
+        # The rows that go make place for the others.
+        found = found.of(np.lexsort((found.after >= 0, found.change)))
     plain = frozenset(names) if images.is_plain(contents) and images.is_plain(oldcontents) else frozenset()
-    return _written(items, transform, images, _RowsOfChanges(names, pools, rows, place_before, place_after), plain)
+    return _written(items, transform, images, found, plain, safe)
+
+
+def _changes(
+    names: tuple[str, ...],
+    master: list[pa.Array],
+    rows: Rows,
+    change: Places,
+    is_after: Flags,
+    items: int,
+    transform: TableTransform,
+) -> _RowsOfChanges:
+    """The changes of the slave. `change` and `is_after`: of each row of the master, the place of its item, and whether
+    it is the row after it."""
+    changed, now = change[rows.made_of], is_after[rows.made_of]
+    number, of_item, count = changed, np.arange(items), items
+    if transform.extra_key:
+        number = codes(changed, [rows.columns[rows.names.index(name)] for name in transform.extra_key])
+        count = len(np.unique(number))
+        of_item = np.empty(count, np.int64)
+        of_item[number] = changed
+    before, after = (np.full(count, -1, np.int64) for _ in range(2))
+    before[number[~now]], after[number[now]] = np.flatnonzero(~now), np.flatnonzero(now)
+    return _RowsOfChanges(names, master, rows, of_item, before, after)
+
+
+def _with_left_over(found: _RowsOfChanges, change: Places, transform: TableTransform) -> _RowsOfChanges:
+    """Deletes also rows that an earlier change made, and the last change of the master's row neither made nor found.
+
+    Where changes are in another order than they happened, only the last one of a key says which rows there are.
+    """
+    key = [found.master[found.names.index(column.name)] for column in transform.master.key]
+    of_row = codes(np.zeros(len(change), np.int64), key)
+    last = np.zeros(len(change) + 1, np.int64)
+    np.maximum.at(last, of_row, change)
+    rows = found.slave
+    number = codes(of_row[rows.made_of], [rows.columns[rows.names.index(name)] for name in transform.extra_key])
+    touched = change[rows.made_of] == last[of_row[rows.made_of]]
+    left, first = np.unique(number, return_index=True)
+    gone = first[~np.isin(left, number[touched])]
+    return replace(
+        found,
+        change=np.concatenate([found.change, last[of_row[rows.made_of[gone]]]]),
+        before=np.concatenate([found.before, gone]),
+        after=np.concatenate([found.after, np.full(len(gone), -1, np.int64)]),
+    )
+
+
+def _former_unknown(transform: TableTransform) -> TransformationInvalid:
+    table = transform.master.table
+    why = (
+        f"{table}: a change of its definition rewrote rows without saying what they had been, so it is not known which "
+        f"rows the exit {transform.rule.exit} had made of them; load the table again"
+    )
+    return TransformationInvalid(table, transform.rule, [why])
 
 
 def _written(
-    items: pa.Table, transform: TableTransform, images: RowImageCodec, rows: _RowsOfChanges, plain: frozenset[str]
+    items: pa.Table,
+    transform: TableTransform,
+    images: RowImageCodec,
+    rows: _RowsOfChanges,
+    plain: frozenset[str],
+    safe: bool,
 ) -> pa.Table:
     """The items with the slave's rows, without those that change nothing on the slave.
 
@@ -113,9 +183,10 @@ def _written(
     unprotected = transform.untouched(plain)
     stays = rows.stays
     differs = _differences(rows.slave, rows.before[stays], rows.after[stays])
-    without_old = np.asarray(pc.is_null(_whole(items, "oldcontent"))) & stays
-    same = np.zeros(items.num_rows, dtype=bool)
-    same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
+    without_old = np.asarray(pc.is_null(_whole(items, "oldcontent")))[rows.change] & stays
+    same = np.zeros(len(stays), dtype=bool)
+    if not (safe and transform.extra_key):  # else the last change says of each row that it is there
+        same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
     left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
     rows = rows.of(left)
     has_after, updated = rows.after >= 0, rows.stays[rows.before >= 0]
@@ -130,7 +201,7 @@ def _written(
             named[updated] = flags[kept]
         only.append(None if named.all() else pa.array(named))
     old = images.written(names, rows.taken(rows.before), only, unprotected)
-    result = items.take(pa.array(left))
+    result = items.take(pa.array(rows.change))
     actions = np.where(rows.stays, "UPDATE", np.where(has_after, "INSERT", "DELETE"))
     columns = {
         "action": pa.array(actions, TEXT),
@@ -157,16 +228,17 @@ def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
 def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> pa.Array:
     """The keys as texts. An UPDATE of the key has none, but gets one where it becomes an INSERT or a DELETE."""
     guids = _whole(items, "guid")
-    halves = np.flatnonzero(np.asarray(pc.is_null(guids)) & ~rows.stays)
-    if not len(halves):
+    moved = np.asarray(pc.is_null(guids)) & rows.stays
+    other = ~moved if transform.extra_key else ~rows.stays & np.asarray(pc.is_null(guids))
+    if not other.any():
         return guids
-    key = [column.name for column in transform.master.key]
-    columns = [rows.master[rows.names.index(name)] for name in key]
-    texts = guids.to_pylist()
-    for place in halves.tolist():
-        row = int(max(rows.before[place], rows.after[place]))
-        texts[place] = key_text({name: column[row].as_py() for name, column in zip(key, columns, strict=True)}, key)
-    return pa.array(texts, TEXT)
+    places = np.maximum(rows.before, rows.after)[other]
+    columns = [
+        pc.ascii_rtrim(column, " ") if name in transform.padded else column
+        for name, column in zip(rows.slave.names, rows.slave.columns, strict=True)
+    ]
+    key = [columns[rows.slave.names.index(name)].take(pa.array(places)) for name in transform.key()]
+    return pc.replace_with_mask(guids, pa.array(other), key_texts(key))
 
 
 def _taken(column: pa.Array, places: Places) -> pa.Array:

@@ -31,8 +31,8 @@ class TransformedRows:
     def _written(self, rows: bytes) -> bytes:
         read = [column.combine_chunks() for column in csv_rows.parsed(rows, self._names).columns]
         transformed = self._transform.rows(self._names, read)
-        columns = transformed.of_slave()
-        self.rows += len(columns[0])
+        columns = transformed.columns
+        self.rows += len(transformed.made_of)
         labels = [f"c{index}" for index in range(len(self.columns))]
         csv_table = pa.table([columns[transformed.names.index(name)] for name in self.columns], names=labels)
         out = io.BytesIO()

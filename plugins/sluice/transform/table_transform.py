@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sluice.counted import counted
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.model.logical_type import LogicalType
+from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
@@ -69,20 +69,13 @@ class RowNotTransformed(Terminal):
 
 @dataclass(frozen=True)
 class Rows:
-    """Transformed rows."""
+    """The slave's rows."""
 
     names: tuple[str, ...]
     columns: list[pa.Array]
-    """Texts, one array a column; also of rows that the slave does not get."""
-    kept: Flags | None
-    """Which of the rows the slave gets; None: all."""
-
-    def of_slave(self) -> list[pa.Array]:
-        """The columns of the rows that the slave gets."""
-        if self.kept is None:
-            return self.columns
-        mask = pa.array(self.kept)
-        return [column.filter(mask) for column in self.columns]
+    """Texts, one array a column."""
+    made_of: Places
+    """For each of them the place of the master's row of which it is made, in ascending order."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +110,11 @@ class TableTransform:
         self._where = "" in expressions
         self.filters = self._where or user_exit is not None
         """Whether the slave may lack rows of the master."""
+        self.extra_key = self.rule.extra_key
+        """The last columns of the slave's key, which tell apart the rows that are made of one."""
+        kinds = (checked.column_types[column.name].kind for column in self.master.key)
+        self.padded = frozenset(name for name, kind in zip(self.key(), kinds, strict=False) if kind is Kind.CHAR)
+        """Columns of the key whose values have blanks at their end, which a GUID lacks."""
         self._computed = [name for name in expressions if name]
         selected = [types.to_text(checked.results[name], f"({expressions[name].text}\n)") for name in self._computed]
         if self._where:
@@ -142,16 +140,25 @@ class TableTransform:
         """The names of the key's columns on the slave."""
         return tuple(column.name for column in self.shape.key)
 
+    def master_key(self) -> tuple[str, ...]:
+        """The names of the master's key on the slave."""
+        return self.key()[: len(self.master.key)]
+
     def rows(self, names: Sequence[str], values: Sequence[pa.Array], actions: pa.Array | None = None) -> Rows:
         """Transforms rows of the master, which have the columns `names`, as texts. `actions`: as of `made`.
 
         Raises `RowNotTransformed`; `TransformationInvalid` where a column that an expression uses is missing.
         """
-        by_name = dict(zip(names, values, strict=True))
-        made, kept = self.made(by_name, len(values[0]) if values else 0, actions)
-        sources = self.sources(names)
-        columns = [made[name] if source is None else by_name[source] for name, source in sources]
-        return Rows(tuple(name for name, _ in sources), columns, kept)
+        by_name, count = dict(zip(names, values, strict=True)), len(values[0]) if values else 0
+        made, kept = self._computed_columns(by_name, count)
+        sources = self._sources(names)
+        columns = {name: made[name] if source is None else by_name[source] for name, source in sources}
+        made_of = np.arange(count) if kept is None else np.flatnonzero(kept)
+        if self._exit is not None:
+            made_of, columns = self._through_exit(self._exit, columns, by_name, made_of, actions)
+        elif kept is not None:
+            columns = {name: column.take(pa.array(made_of)) for name, column in columns.items()}
+        return Rows(tuple(name for name, _ in sources), [columns[name] for name, _ in sources], made_of)
 
     def sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
         """The slave's columns for rows that have the columns `names`.
@@ -180,56 +187,67 @@ class TableTransform:
     ) -> tuple[dict[str, pa.Array], Flags | None]:
         """The values of the columns that the transformation computes, and which rows the slave gets; None: all.
 
-        `by_name`: `count` rows of the master, at least with the columns that it `needs`. `actions`: the action of the
-        change of each row, for a user exit; None: the rows are read, without changes. Raises as `rows`.
+        Without `extra_key`. `by_name`: `count` rows of the master, at least with the columns that it `needs`.
+        `actions`: the action of the change of each row, for a user exit; None: the rows are read, without changes.
+        Raises as `rows`.
         """
-        constants = [(name, change) for name, change in self.rule.columns if isinstance(change, Constant)]
-        made = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
-        kept: Flags | None = None
-        if self._query:
-            self._expect_used(by_name)
-            # Without any column the rows could not be counted.
-            used = {f"c{index}": by_name[name] for index, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
-            try:
-                columns = self._engine.computed(self._query, used)
-            except EngineRefused:
-                raise self._not_computed(used, by_name, count) from None
-            kept = np.asarray(columns.pop()) if self._where else None
-            made |= dict(zip(self._computed, columns, strict=True))
+        assert not self.extra_key
+        made, kept = self._computed_columns(by_name, count)
         if self._exit is None:
             return made, kept
         before = {name: made[name] if source is None else by_name[source] for name, source in self._sources([*by_name])}
-        return self._through_exit(
-            self._exit, before, by_name, np.ones(count, dtype=bool) if kept is None else kept, actions
-        )
+        places = np.arange(count) if kept is None else np.flatnonzero(kept)
+        stay, made = self._through_exit(self._exit, before, by_name, places, actions)
+        after = np.full(count, -1, np.int64)
+        after[stay] = np.arange(len(stay))
+        chosen = pa.array(after, mask=after < 0)
+        # A row that the exit drops keeps its key, by which the slave's row is deleted.
+        keys = {name: _whole(before[name]) for name in self.key()}
+        return {name: column.take(chosen) for name, column in made.items()} | keys, after >= 0
+
+    def _computed_columns(self, by_name: Mapping[str, Texts], count: int) -> tuple[dict[str, pa.Array], Flags | None]:
+        """As `made`, before the user exit."""
+        constants = [(name, change) for name, change in self.rule.columns if isinstance(change, Constant)]
+        made = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
+        if not self._query:
+            return made, None
+        self._expect_used(by_name)
+        # Without any column the rows could not be counted.
+        used = {f"c{index}": by_name[name] for index, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
+        try:
+            columns = self._engine.computed(self._query, used)
+        except EngineRefused:
+            raise self._not_computed(used, by_name, count) from None
+        kept = np.asarray(columns.pop()) if self._where else None
+        return made | dict(zip(self._computed, columns, strict=True)), kept
 
     def _through_exit(
         self,
         user_exit: UserExit,
         before: Mapping[str, Texts],
         by_name: Mapping[str, Texts],
-        kept: Flags,
+        places: Places,
         actions: pa.Array | None,
-    ) -> tuple[dict[str, pa.Array], Flags]:
-        """As `made`. `before`: the slave's columns before the exit; `kept`: the rows that `where` has kept."""
-        places = np.flatnonzero(kept)
+    ) -> tuple[Places, dict[str, pa.Array]]:
+        """For each of the slave's rows the place of the master's row of which it is made, ascending, and its columns.
+
+        `before`: the slave's columns before the exit; `places`: of the rows that `where` has kept.
+        """
         columns = {name: _whole(column).take(pa.array(places)) for name, column in before.items()}
         doing = pa.repeat(pa.scalar(READ, TEXT), len(places)) if actions is None else actions.take(pa.array(places))
 
         def called(low: int, high: int) -> tuple[Places, dict[str, pa.Array]]:
             some = {name: column.slice(low, high - low) for name, column in columns.items()}
-            return user_exit.called(some, doing.slice(low, high - low), self.key())
+            return user_exit.called(some, doing.slice(low, high - low), self.master_key())
 
+        if not len(places):
+            return places, columns
         try:
-            stay, made = called(0, len(places)) if len(places) else (places, columns)
+            stay, made = called(0, len(places))
         except ExitRefused as error:
             raise self._not_passed(user_exit, by_name, places, called, error) from error
-        after = np.full(len(kept), -1, np.int64)
-        after[places[stay]] = np.arange(len(stay))
-        chosen = pa.array(after, mask=after < 0)
-        # A row that the exit drops keeps its key, by which the slave's row is deleted.
-        keys = {name: _whole(before[name]) for name in self.key()}
-        return {name: column.take(chosen) for name, column in made.items()} | keys, after >= 0
+        order = np.argsort(stay, kind="stable")
+        return places[stay[order]], {name: column.take(pa.array(order)) for name, column in made.items()}
 
     def _expect_used(self, by_name: Mapping[str, Texts]) -> None:
         if lacking := [name for name in self.used if name not in by_name]:

@@ -18,7 +18,7 @@ from sluice.transform.table_transform import TableTransform, TransformationInval
 
 # Transforms the definitions of the master's tables to those of the slave's.
 
-__all__ = ["Definition", "change_of_slave", "of_slave", "vanished"]
+__all__ = ["Definition", "change_of_slave", "master_key", "of_slave", "vanished"]
 
 
 def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:
@@ -44,6 +44,11 @@ def change_of_slave(definition: Definition, transform: TableTransform) -> Defini
     return replace(
         definition, shape=transform.shape, missing={name: value for name, value in missing.items() if name in names}
     )
+
+
+def master_key(shape: TableShape, rule: Transformation | None) -> list[str]:
+    """The names of the key of a master's table on the slave, whose key may have further columns (`extra_key`)."""
+    return [column.name if rule is None else _renamed(rule, column.name) for column in shape.key]
 
 
 def _renamed(rule: Transformation, name: str) -> str:

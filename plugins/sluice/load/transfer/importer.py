@@ -95,7 +95,7 @@ class _Importer(BlockWorker):
         super().__init__(target, loader, stopped)
         self.transfer_folder = transfer_folder
         self.files = {block.file.name: block for block in manifest.blocks}
-        self.same_order = {table.shape.table: table.same_order for table in manifest.tables}
+        self.tables = {table.shape.table: table for table in manifest.tables}
         self.wait_seconds = wait_seconds
         self._reasons: dict[TableName, str] = {}
 
@@ -149,10 +149,13 @@ class _Importer(BlockWorker):
 
     def _clear(self, slave: Session, shape: TableShape, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces, see `sluice.load.preparation`."""
-        vendor = vendor_at(self.target)
+        vendor, listed = vendor_at(self.target), self.tables.get(block.table)
+        bound = block.hi if block.lo is None else block.lo
+        if listed is not None and bound is not None:
+            # A bound is of the master's key, which other columns may follow in the slave's (`extra_key`).
+            shape = shape.keyed_by([column.name for column in listed.shape.key[: len(bound)]])
         order = vendor.rows.key_order(slave, shape)
-        whole = block.lo is None and block.hi is None
-        if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
+        if bound is None or (order.same_everywhere and listed is not None and listed.same_order):
             vendor.load_target.clear(slave, order, block)
 
     def _finished(self) -> bool:
