@@ -18,6 +18,8 @@ from sluice.pair import Pair
 
 WAIT_SECONDS = 60.0
 """How long to wait for an answer."""
+GATE_SECONDS = 5.0
+"""After so long without an answer a closed gate ends the wait: nothing is answered until somebody opens it."""
 LOOK_SECONDS = 0.01
 
 
@@ -29,14 +31,18 @@ def ask_apply(
 
     Raises `apply-does-not-answer`, `unknown-request`, `StoreUnreachable`, and errors of connecting.
     """
-    requests = Requests(store, pair.prefix, pair.slave.name)
+    requests, gate = Requests(store, pair.prefix, pair.slave.name), Gate(store, pair.prefix, pair.slave.name)
     name = requests.ask(request, WAIT_SECONDS)
     try:
-        end = time.monotonic() + WAIT_SECONDS
+        begun, looks = time.monotonic(), 1
         while (answer := requests.answered(name)) is None:
-            if time.monotonic() > end:
+            waited = time.monotonic() - begun
+            closed = False
+            if waited > looks * GATE_SECONDS:
+                closed, looks = bool(gate.closures()), looks + 1
+            if closed or waited > WAIT_SECONDS:
                 raise Transient(
-                    f"{pair}: the apply did not answer within {WAIT_SECONDS:.0f} s: {why_silent(pair, store)}",
+                    f"{pair}: the apply did not answer within {waited:.0f} s: {why_silent(pair, store)}",
                     code="apply-does-not-answer",
                 )
             time.sleep(LOOK_SECONDS)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.coordination import redis_store
+from sluice.coordination.gate import Gate
 from sluice.coordination.lease import Lease
 from sluice.database.digests import Method
 from sluice.model.names import TableName
@@ -276,6 +277,21 @@ def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeyp
     held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
     held.acquire()
     with raises_code("apply-does-not-answer", match=r"did not answer within 0 s: it is busy with a large window"):
+        look(pair, "t")
+    held.release()
+
+
+def test_a_closed_gate_is_named_long_before_the_wait_ends(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_client, "WAIT_SECONDS", 3600.0)
+    monkeypatch.setattr(apply_client, "GATE_SECONDS", 0.1)
+    pair = rig(T)
+    store = redis_store.connect(pair.redis_url)
+    held = Lease(store, pair.pair.prefix, "dr1", 3600)
+    held.acquire()
+    Gate(store, pair.pair.prefix, "dr1").close("lunch", "anna", "we eat")
+    with raises_code("apply-does-not-answer", match=r"the gate is closed: lunch .*When it is open again"):
         look(pair, "t")
     held.release()
 
