@@ -153,6 +153,14 @@ class History:
             ]
             if free
             else [],
+            [f"{table} ADD COLUMN passing {kind}", f"{table} DROP COLUMN passing"],
+            [
+                f"{table} ADD COLUMN {_quoted(free[0])} {kind}",
+                f"UPDATE {self.table} SET {_quoted(free[0])} = {TYPES[kind]}",
+                *self._retyped(table, _quoted(free[0]), kind),
+            ]
+            if free
+            else [],
             [f"{table} ALTER COLUMN {first} SET DEFAULT {TYPES[columns[one]]}"],
             [f"{table} ALTER COLUMN {first} DROP DEFAULT"],
             [

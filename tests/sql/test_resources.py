@@ -132,18 +132,19 @@ def test_functions_of_an_older_release_are_replaced_and_items_stay(bare: Master)
     assert [item.guid for item in bare.items()] == ["1", "2"]
 
 
-def test_capture_functions_of_an_earlier_release_go_on_until_they_are_made_anew(bare: Master) -> None:
+@pytest.mark.parametrize("end", ["", ", 2, 'public.t'"])
+def test_capture_functions_of_an_earlier_release_go_on_until_they_are_made_anew(bare: Master, end: str) -> None:
     """Those of a table that is busy during an upgrade, or whose triggers must change, stay in force."""
     bare.install()
     bare.sql("CREATE TABLE t (id int PRIMARY KEY)")
     bare.register("t")
-    earlier = r"(fitting\(ARRAY\[.*?::pg_catalog\.oid\[\]), \d+, '[^']*'\)"
+    now = r"(fitting\(ARRAY\[.*?::pg_catalog\.oid\[\]), '[^']*'::pg_catalog\.int2\[\], '[^']*'\)"
     changed = 0
     for (code,) in bare.rows(
         "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_trigger g ON g.tgfoid = p.oid"
         " WHERE g.tgrelid = 't'::regclass AND p.prosrc ~ 'fitting'"
     ):
-        body, count = re.subn(earlier, r"\1)", code)
+        body, count = re.subn(now, rf"\1{end})", code)
         changed += count
         bare.sql(body)
     assert changed >= 3, "as earlier releases generated them"

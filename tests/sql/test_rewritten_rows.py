@@ -16,6 +16,12 @@ UNTRACED = {
         "BEGIN", "ALTER TABLE {t} ADD r float8 DEFAULT random()", "ALTER TABLE {t} ALTER r DROP DEFAULT", "COMMIT"),
     "a sequence that is gone": (
         "BEGIN", "ALTER TABLE {t} ADD i serial", "ALTER TABLE {t} ALTER i DROP DEFAULT", "COMMIT"),
+    "a column that the same transaction has added and filled": (
+        "BEGIN", "ALTER TABLE {t} ADD r int", "UPDATE {t} SET r = id", "ALTER TABLE {t} ALTER r TYPE int USING r * 100",
+        "COMMIT"),
+    "and of another type": (
+        "BEGIN", "ALTER TABLE {t} ADD r int", "UPDATE {t} SET r = id",
+        "ALTER TABLE {t} ALTER r TYPE text USING 'r' || r", "UPDATE {t} SET r = r || 'x' WHERE id = 4", "COMMIT"),
     "new files once more": ("ALTER TABLE {t} ALTER n TYPE int USING n * 2", "VACUUM FULL {t}"),
     "an older TRUNCATE": (
         "TRUNCATE {t}", "INSERT INTO {t} (id, v, n) SELECT g, 'z', g FROM generate_series(1, 5) g",

@@ -42,7 +42,19 @@ def test_concurrent_transactions_after_an_alter_wait_for_nobody(database: Callab
     assert [item.new["w"] for item in master.items(after)] == ["first", "second", "third"]
 
 
-def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(database: Callable[..., ConnectionInfo]) -> None:
+PASSING = ("ALTER TABLE orders ADD passing int", "ALTER TABLE orders DROP passing", "ALTER TABLE orders ADD w text")
+
+
+def test_a_column_that_came_and_went_hides_none_that_comes_later(any_master: Master) -> None:
+    after = any_master.last_key()
+    any_master.sql(*PASSING, "INSERT INTO orders VALUES (7, 'a', 1, 'x')", "UPDATE orders SET w = 'y' WHERE id = 7")
+    assert [item.new["w"] for item in any_master.items(after)] == ["x", "y"]
+
+
+@pytest.mark.parametrize("changes", [PASSING[2:], PASSING])
+def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(
+    database: Callable[..., ConnectionInfo], changes: tuple[str, ...]
+) -> None:
     master = Master(database(role=True))
     master.sql(ORDERS)
     master.install()
@@ -50,7 +62,7 @@ def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(database: Cal
     old = master.session(autocommit=False)
     old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     old.execute("SELECT 1")
-    master.sql("ALTER TABLE orders ADD w text")
+    master.sql(*changes)
     with pytest.raises(psycopg.errors.SerializationFailure, match="altered after"):
         old.execute("INSERT INTO orders VALUES (1, 'a', 1, 'x')")
 

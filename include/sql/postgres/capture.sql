@@ -328,7 +328,8 @@ BEGIN
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
         -- The type of a column may be named again, and its values rewritten, without any other trace: event triggers tell.
         CASE WHEN NOT ${schema}.${prefix}has_event_triggers() THEN
-            (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(a.attnum, a.xmin::text), 0))), 0)) FROM pg_attribute a
+            (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
+                 ROW(a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin::text END), 0))), 0)) FROM pg_attribute a
              WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped) END,
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
 END
@@ -347,7 +348,8 @@ $sluice$;
 DROP FUNCTION IF EXISTS ${schema}.${prefix}basis(text, text, oid);
 
 -- By what it is known later whether a table's rows were rewritten (is_rewritten): the cluster (key_base), the files of its rows,
--- including those of its partitions, and the transaction that wrote each column's row of the catalogue, as number:transaction.
+-- including those of its partitions, and the transaction that wrote each column's row of the catalogue, as number:transaction;
+-- 0 for this one or a later one, which may write it again without a trace.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -356,7 +358,8 @@ BEGIN
         THEN (SELECT md5(coalesce(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf), ''))
               FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf))
         ELSE coalesce(pg_relation_filenode(p_relid)::text, '-') END,
-        (SELECT string_agg(format('%s:%s', a.attnum, a.xmin), ',' ORDER BY a.attnum) FROM pg_attribute a
+        (SELECT string_agg(format('%s:%s', a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin ELSE '0' END), ',' ORDER BY a.attnum)
+         FROM pg_attribute a
          WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped))
     FROM pg_class c WHERE c.oid = p_relid);
 END

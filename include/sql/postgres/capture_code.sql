@@ -260,7 +260,7 @@ $sluice$;
 
 -- The code that notices, without event triggers, that the table is no longer as the function was generated for: it has
 -- other columns, another name, or no key. It costs five microseconds for each statement. p_late then captures this
--- statement. A transaction whose snapshot is older than the change sees the old columns here, and must be repeated.
+-- statement. A transaction whose snapshot is older than the change sees the old columns here: check_code notices.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(
     p_schema text, p_table text, p_relid oid, p_columns ${schema}.${prefix}captured_column[], p_late text
 ) RETURNS text
@@ -275,11 +275,7 @@ BEGIN
             ' OR TG_TABLE_SCHEMA OPERATOR(pg_catalog.<>) %L%s THEN\n%s    END IF;\n',
             ${schema}.${prefix}signature_code(p_relid, true), signature, p_table, p_schema,
             CASE WHEN key_index IS NULL THEN ''
-                ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END, p_late)
-        || format(E'    IF pg_catalog.has_column_privilege(%s::pg_catalog.oid, %s::pg_catalog.int2, %L) IS NOT NULL THEN\n'
-            '        RAISE serialization_failure USING MESSAGE = %L, HINT = %L;\n    END IF;\n',
-            p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), 'SELECT',
-            'The table was altered after this transaction took its snapshot', 'Try the transaction again.');
+                ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END, p_late);
 END
 $sluice$;
 

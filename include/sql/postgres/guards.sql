@@ -17,10 +17,11 @@ END
 $sluice$;
 
 -- Those of some partitions of a table, or of the table itself, for which code may run that was generated for columns with
--- these names and types in this order; none if the table's columns are others by now. It asks PostgreSQL itself, by
+-- these names, types and numbers in this order; none if the table's columns are others by now. It asks PostgreSQL itself, by
 -- pg_typeof and the names of a row's fields, not the catalogue, which a transaction may see as before the change. Two
--- columns that exchange their names have the same names and types, but not the same key and NOT NULL.
---   p_next: the number that the next column of the table will get. p_name: the name of the table, with its schema.
+-- columns that exchange their names have the same names and types, but not the same key and NOT NULL. A column that was
+-- dropped and added again has another number, and perhaps columns in between were there and are gone.
+--   p_name: the name of the table, with its schema.
 --   p_tables: the table, and the partitioned ones below it. Capture functions pass it as constants: then PostgreSQL
 --   computes the result
 --   once, and again only after one of these tables was altered. It is declared IMMUTABLE for this, although that is not
@@ -29,7 +30,7 @@ $sluice$;
 --   The query runs nothing of the application, whatever the name means when it is read: a NULL of any type is taken from
 --   an empty array, and a missing column could only be a function on records of PostgreSQL's own.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
-    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[], p_next integer, p_name text
+    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[], p_numbers int2[], p_name text
 ) RETURNS oid[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
@@ -39,13 +40,13 @@ DECLARE
 BEGIN
     EXECUTE format(
         'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[], ARRAY(SELECT f.name FROM json_object_keys(row_to_json(r.*)) WITH ORDINALITY AS f (name, place)'
-        ' WHERE f.name = ANY ($1) ORDER BY f.place)'
+        ' ORDER BY f.place)'
         ' FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
         (SELECT string_agg(format(', pg_typeof(r.%I)', name), '' ORDER BY place) FROM unnest(p_names) WITH ORDINALITY AS n (name, place)),
-        p_tables[1]) INTO types, names USING p_names;
-    -- NULL: there is no column of that number yet.
+        p_tables[1]) INTO types, names;
+    -- NULL: there is no column of that number any more.
     IF types <> p_rowtype || p_types OR names <> p_names OR p_tables[1]::text <> p_name
-        OR has_column_privilege(p_tables[1], p_next::int2, 'SELECT') IS NOT NULL THEN
+        OR EXISTS (SELECT FROM unnest(p_numbers) n WHERE has_column_privilege(p_tables[1], n, 'SELECT') IS NULL) THEN
         RETURN '{}';
     END IF;
     RETURN ARRAY(SELECT relid FROM unnest(p_relids) AS r (relid)
@@ -65,22 +66,29 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT '{}'::oid[]
 $sluice$;
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
+    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[], p_next integer, p_name text
+) RETURNS oid[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT '{}'::oid[]
+$sluice$;
 
 -- The code of that call for the present table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting_code(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
 BEGIN
-    RETURN format('%s(ARRAY[%s], %s::pg_catalog.oid, %L::pg_catalog.text[], %L::pg_catalog.oid[], %L::pg_catalog.oid[], %s, %L)',
+    RETURN (SELECT format(
+        '%s(ARRAY[%s], %s::pg_catalog.oid, %L::pg_catalog.text[], %L::pg_catalog.oid[], %L::pg_catalog.oid[], %L::pg_catalog.int2[], %L)',
         ${schema}.${prefix}own('fitting'),
         (SELECT string_agg(format('%L::pg_catalog.regclass', t.relid::text), ', ' ORDER BY t.depth, t.relid)
          FROM (SELECT p_relid AS relid, 0 AS depth
                UNION SELECT p.relid, p.depth FROM ${schema}.${prefix}partition_tree(p_relid) p WHERE p.kind = 'p') t),
         (SELECT c.reltype FROM pg_class c WHERE c.oid = p_relid),
-        ARRAY(SELECT v.attname FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
-        ARRAY(SELECT v.atttypid FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
-        p_relid || ${schema}.${prefix}leaves(p_relid),
-        (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), p_relid::regclass);
+        coalesce(array_agg(a.attname ORDER BY a.attnum), '{}'), coalesce(array_agg(a.atttypid ORDER BY a.attnum), '{}'),
+        p_relid || ${schema}.${prefix}leaves(p_relid), coalesce(array_agg(a.attnum ORDER BY a.attnum), '{}'), p_relid::regclass)
+        FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped);
 END
 $sluice$;
 

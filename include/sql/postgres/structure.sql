@@ -410,9 +410,10 @@ BEGIN
     IF had.tablename IS NULL OR (p_from <> p_relid AND pg_partition_root(p_from) IS DISTINCT FROM p_relid::regclass) THEN
         RETURN 'SELECT';
     END IF;
-    -- An older snapshot sees an older definition. The names of columns are asked for of PostgreSQL's caches, which do not.
+    -- An older snapshot sees an older definition. Columns and their names are asked for of PostgreSQL's caches, which do not.
     IF current_setting('transaction_isolation') <> 'read committed' AND (
-        has_column_privilege(p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid)::int2, 'SELECT') IS NOT NULL
+        EXISTS (SELECT FROM pg_class c CROSS JOIN generate_series(c.relnatts + 1, 1600) AS n
+                WHERE c.oid = p_relid AND has_column_privilege(p_relid, n::int2, 'SELECT') IS NOT NULL)
         OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped
                    AND (pg_identify_object_as_address('pg_class'::regclass, p_relid, a.attnum)).object_names[3] <> a.attname)) THEN
         RAISE serialization_failure USING MESSAGE = 'The table was altered after this transaction took its snapshot',
@@ -474,7 +475,7 @@ BEGIN
 END
 $sluice$;
 
--- What late_code compares to see whether a change was told.
+-- What late_code compares to see whether a change was told, or rows were rewritten.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_signature(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -483,7 +484,8 @@ DECLARE
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid, false) INTO columns;
     RETURN concat_ws(' ', 'late', columns, (SELECT md5(string_agg(format('%s %s %s', i.indexrelid, i.indisprimary, i.indisvalid), ' '
-            ORDER BY i.indexrelid)) FROM pg_index i WHERE i.indrelid = p_relid AND i.indisunique));
+            ORDER BY i.indexrelid)) FROM pg_index i WHERE i.indrelid = p_relid AND i.indisunique),
+        split_part(${schema}.${prefix}filenode(p_relid), ' ', 2));
 END
 $sluice$;
 
