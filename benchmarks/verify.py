@@ -147,7 +147,7 @@ def _ours(
         seconds = time.perf_counter() - begun
     if finding.faults != expected or finding.rows_master != rows:
         raise Terminal(f"{finding.faults} differences found instead of {expected}", code="bench-side-failed")
-    detail = {"blocks": finding.blocks, "apply seconds": finding.paused, "digests travelled": finding.travelled}
+    detail = {"blocks": finding.blocks, "apply seconds": finding.paused, "digests traveled": finding.traveled}
     return Run(seconds, seconds, watch.seconds, detail)
 
 

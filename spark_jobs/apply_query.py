@@ -160,7 +160,7 @@ def runs_tasks(endpoint: Endpoint) -> str:
 
 
 def session_seconds(endpoint: Endpoint) -> float | None:
-    """How long the endpoint keeps a session while nobody asks, in seconds; None for ever, or if its setting is not
+    """How long the endpoint keeps a session while nobody asks, in seconds; None forever, or if its setting is not
     understood. Raises `SparkAway`."""
     with _own_session(endpoint) as session:
         return _answered(endpoint, lambda: _kept(session), ANSWER_SECONDS)
@@ -183,7 +183,7 @@ def _kept(session: "SparkSession") -> float | None:
 
 def kept_seconds(text: str) -> float | None:
     """The seconds of a time as Spark writes it: `60m`, `5min`, `86400s`, milliseconds without a unit. None for one that
-    is negative (for ever), or not understood."""
+    is negative (forever), or not understood."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     unit = UNITS.get(match[2]) if match else None
     return int(match[1]) * unit if match and unit is not None else None

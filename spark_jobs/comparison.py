@@ -26,7 +26,7 @@ class Compared:
     report: Report | None = None
     failure: str = ""
     terminal: bool = False
-    """Whether a person must mend the failure."""
+    """Whether a person must fix the failure."""
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,7 @@ class _Loader:
         self.done = False
         """Set before `ended`: the thread itself lives a moment longer."""
         self.stopping = False
-        """Its task will be cancelled, which is not a failure."""
+        """Its task will be canceled, which is not a failure."""
         self._thread: threading.Thread | None = None
 
     def start(self, what: str) -> None:

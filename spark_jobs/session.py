@@ -97,7 +97,7 @@ class SparkExecutor:
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """See `sluice.executor.Executor`: cancelled work ends with its process."""
+        """See `sluice.executor.Executor`: canceled work ends with its process."""
         return never
 
     @property
@@ -127,7 +127,7 @@ class SparkExecutor:
             results: list[T] = self._run(session, task, parts, what)
             return results
         except Exception as failure:
-            # A session that was cancelled meanwhile may fail in any way: its channel is closed.
+            # A session that was canceled meanwhile may fail in any way: its channel is closed.
             if self._session is session and not _of_spark(failure):
                 raise
             self._lose(session, failure)
@@ -141,7 +141,7 @@ class SparkExecutor:
         """
         session = self._session
         if session is not None:
-            self._lose(session, TimeoutError("its work was cancelled"))
+            self._lose(session, TimeoutError("its work was canceled"))
 
     def check(self) -> None:
         """Raises a `Terminal` that needs a person: `spark-secret-missing`, `spark-release-differs`,

@@ -17,8 +17,8 @@ from devstack.demo.events import Event, Events
 from devstack.demo.observer import Observation, TableProgress
 from sluice.cli.initial_update import RunState
 
-COLOURS = {"NORMAL": "green", "TRANSITION": "yellow", "INITIAL": "yellow", "INCONSISTENT": "red"}
-EVENT_COLOURS = {"info": "", "good": "green", "bad": "bold red", "kill": "bold magenta"}
+COLORS = {"NORMAL": "green", "TRANSITION": "yellow", "INITIAL": "yellow", "INCONSISTENT": "red"}
+EVENT_COLORS = {"info": "", "good": "green", "bad": "bold red", "kill": "bold magenta"}
 SHOWN_TABLES, SHOWN_EVENTS = 6, 8
 
 
@@ -117,7 +117,7 @@ def clock(value: float) -> str:
 def _slave(slave: SlavePicture) -> RenderableType:
     observed, run = slave.observed, slave.run
     state = "CATCHING_UP" if observed.catching_up else observed.state
-    head = Text.assemble((f"\n{slave.name} ", "bold"), (state, f"bold {COLOURS.get(observed.state, 'white')}"))
+    head = Text.assemble((f"\n{slave.name} ", "bold"), (state, f"bold {COLORS.get(observed.state, 'white')}"))
     head.append(f"   lag {seconds(slave.lag)} (p95 {seconds(slave.lag_p95)})   {slave.change_rate:,.0f} changes/s")
     if not observed.reachable:
         head.append("   not reachable", "bold red")
@@ -162,7 +162,7 @@ def _bar(done: int, total: int) -> ProgressBar:
 
 
 def _event(event: Event) -> Text:
-    return Text(f"{clock(event.at)}  {event.text}", EVENT_COLOURS.get(event.kind, ""))
+    return Text(f"{clock(event.at)}  {event.text}", EVENT_COLORS.get(event.kind, ""))
 
 
 # The output of a running demo: a live view on a terminal, lines elsewhere.

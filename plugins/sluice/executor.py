@@ -48,7 +48,7 @@ def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], lim
         heartbeat()
         if time.monotonic() > end:
             raise ExecutorStuck(
-                f"Spark has not finished its work within {limit:.0f} s. The work is cancelled and started again. If "
+                f"Spark has not finished its work within {limit:.0f} s. The work is canceled and started again. If "
                 "this goes on, look whether Spark has workers (page of its master), and whether they reach both "
                 "databases."
             )
@@ -84,7 +84,7 @@ class Executor(Protocol):
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """A function that tells whether the current work was cancelled. It can be sent along with a task."""
+        """A function that tells whether the current work was canceled. It can be sent along with a task."""
         ...
 
     def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
@@ -108,7 +108,7 @@ class Executor(Protocol):
 
 
 def never() -> bool:
-    """For `Executor.stopped`: cancelled work ends with its process. Executors have the library, and no other module of
+    """For `Executor.stopped`: canceled work ends with its process. Executors have the library, and no other module of
     the driver's."""
     return False
 
@@ -137,7 +137,7 @@ class ThreadExecutor:
             return list(pool.map(task, range(parts)))
 
     def cancel(self) -> None:
-        """Threads end by themselves, at once if their task checks `stopped`. Later work is not cancelled."""
+        """Threads end by themselves, at once if their task checks `stopped`. Later work is not canceled."""
         self._cancelled.set()
         self._cancelled = threading.Event()
 

@@ -45,7 +45,7 @@ def faults_everywhere(page: Page, address: str = "", *, open_all: bool = False) 
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
         for scheme in ("light", "dark"):
-            # Colours that are still changing are none to judge.
+            # Colors that are still changing are none to judge.
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
             if address:
                 page.goto(address)

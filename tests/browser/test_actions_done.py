@@ -42,11 +42,11 @@ def states(api: AirflowApi, done: Done) -> list[tuple[str, int, str | None]]:
 
 
 @pytest.mark.long
-def test_an_update_is_cancelled_and_that_of_another_slave_goes_on(otto: AirflowApi) -> None:
+def test_an_update_is_canceled_and_that_of_another_slave_goes_on(otto: AirflowApi) -> None:
     berlin, oslo = do(otto, "initiate", "berlin"), do(otto, "initiate", "oslo")
-    cancelled = do(otto, "cancel", "berlin", why="the wrong one")
-    assert cancelled.runs == berlin.runs
-    assert run_of(otto, berlin)["note"] == "the wrong one (put aside by a person: cancelled)"
+    canceled = do(otto, "cancel", "berlin", why="the wrong one")
+    assert canceled.runs == berlin.runs
+    assert run_of(otto, berlin)["note"] == "the wrong one (put aside by a person: canceled)"
     # What is left of the run is its last task, which takes the update back.
     assert {task for task, _, state in states(otto, berlin) if state is None} == {"settle"}
     assert not {state for _, _, state in states(otto, oslo)} - {None}

@@ -33,7 +33,7 @@ TABLES = (
     TableState(TableName("public", "waits"), 3, 0, 0, 0, 0, 0.0, None),
     TableState(TableName("public", "stored"), 0, 0, 1, 7, 90, 0.0, 7),
 )
-WHY = "inconsistent: " + "the load was cancelled " * 20
+WHY = "inconsistent: " + "the load was canceled " * 20
 SWITCHES = (
     Switch(
         "manual 1", Action.FORCED, "oslo", "s@" + "h" * 200 + ":1/<b>", "s@db1:1/shop", "2026-01-02T03:04:05Z", "anna"

@@ -41,8 +41,8 @@ class Told:
             "page": words(self.html),
             "overview": words(page("")),
             "master": words(page(f"masters/{prefix}/")),
-            "status": " ".join(" ".join(watched.table(self.data, colours=False)).split()),
-            "status of it": " ".join(" ".join(watched.details(self.state, colours=False)).split()),
+            "status": " ".join(" ".join(watched.table(self.data, colors=False)).split()),
+            "status of it": " ".join(" ".join(watched.details(self.state, colors=False)).split()),
             "overview.json": str([one["text"] for one in self.slave["messages"]]),
         }
 

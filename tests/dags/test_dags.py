@@ -136,7 +136,7 @@ def test_an_update_of_several_slaves_goes_on_in_a_run_for_each(bag: DagBag) -> N
     assert dag.get_task("each_slave").is_mapped
 
 
-def test_a_cancelled_update_still_settles_and_counts_as_failed(bag: DagBag) -> None:
+def test_a_canceled_update_still_settles_and_counts_as_failed(bag: DagBag) -> None:
     settle = bag.dags["initial_update"].get_task("settle")
     assert settle.is_teardown and settle.on_failure_fail_dagrun
     # A teardown without a setup runs once all before it is over, however.

@@ -1,4 +1,4 @@
-"""Notices of what no change reports and of what cannot be followed, with the remedy, until it is mended."""
+"""Notices of what no change reports and of what cannot be followed, with the remedy, until it is fixed."""
 
 import json
 import logging

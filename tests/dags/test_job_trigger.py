@@ -159,7 +159,7 @@ def test_a_job_whose_record_vanished_counts_as_lost() -> None:
     assert event["next"] == "relaunch"
 
 
-def test_a_cancelled_trigger_leaves_the_job_alone() -> None:
+def test_a_canceled_trigger_leaves_the_job_alone() -> None:
     job = launch(sleep=60)
 
     async def scenario() -> None:
@@ -191,7 +191,7 @@ def test_the_job_ends_when_a_person_ends_its_task_and_not_when_another_triggerer
 
 
 def test_the_job_ends_also_where_airflow_does_not_say_what_became_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow stops `on_kill` after some seconds: a job that had not been told to end by then would run for ever."""
+    """Airflow stops `on_kill` after some seconds: a job that had not been told to end by then would run forever."""
     answers = threading.Event()
     monkeypatch.setattr(job_trigger, "ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(lambda **_: answers.wait(60)))

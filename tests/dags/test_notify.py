@@ -62,7 +62,7 @@ def look() -> str:
     return str(tell_people.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
-def test_a_difference_is_reported_once_with_its_report_until_it_is_mended(told: Told) -> None:
+def test_a_difference_is_reported_once_with_its_report_until_it_is_fixed(told: Told) -> None:
     with told.pair.apply():
         told.pair.await_current()
         told.pair.slave.execute("UPDATE public.people SET name = 'seen' WHERE id < 4")
@@ -141,7 +141,7 @@ def test_a_slave_that_was_not_verified_for_days_is_reported(told: Told) -> None:
 
 
 def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_reported(told: Told) -> None:
-    told.pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
+    told.pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was canceled")
     told.pair.slave.commit()
     Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "qty is 7")
     look()
@@ -149,8 +149,8 @@ def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_reported(tol
     assert [notice["subject"] for notice in told.notices] == [
         "DEMO_ → dr1 is INCONSISTENT", "DEMO_ → dr1: the apply has stopped",
     ]  # fmt: skip
-    assert "the update was cancelled\nStart the DAG initial_update" in told.notices[0]["text"]
-    assert "qty is 7. Mend that" in told.notices[1]["text"]
+    assert "the update was canceled\nStart the DAG initial_update" in told.notices[0]["text"]
+    assert "qty is 7. Fix that" in told.notices[1]["text"]
     assert told.verified.read() == {}, "there is nothing to verify"
 
 
@@ -167,7 +167,7 @@ def test_e_mail_needs_only_addresses_in_the_configuration(told: Told, monkeypatc
     assert mail["subject"] == "DEMO_ → dr1: the apply has stopped"
     assert mail["to"] == "dba@example.com, anna@example.com"
     body = mail.get_body(("html",))
-    assert body is not None and "&lt;qty&gt; &amp; 7. Mend that" in body.get_content()
+    assert body is not None and "&lt;qty&gt; &amp; 7. Fix that" in body.get_content()
 
 
 def test_reports_are_deleted_after_the_configured_days(told: Told) -> None:
@@ -187,7 +187,7 @@ def test_reports_are_deleted_after_the_configured_days(told: Told) -> None:
 def test_the_longest_time_of_several_replications_counts() -> None:
     kept = {"A_": 5, "B_": 0, "C_": 100}
     assert report_days(["A_"], kept) == 5 and report_days(["A_", "C_"], kept) == 100
-    assert report_days(["A_", "B_"], kept) == 0, "for ever"
+    assert report_days(["A_", "B_"], kept) == 0, "forever"
     assert report_days(["X_"], kept) == report_days([], kept) == 90
 
 

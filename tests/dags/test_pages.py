@@ -246,7 +246,7 @@ def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, an
     Gate(store, Prefix("DEMO_"), "dr1").close(ERROR, "apply", "public.t: a row <is> not there.")
     Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL"})
     page = client.get("/sluice/", headers=anna).text
-    found = "The apply has stopped: public.t: a row <is> not there. Mend that, then use Restart apply."
+    found = "The apply has stopped: public.t: a row <is> not there. Fix that, then use Restart apply."
     assert found in words(page)
     assert "actions/restart" not in page, "anna only reads"
     assert (

@@ -105,7 +105,7 @@ def test_answers_of_the_apply_are_shown(store: RejectStore) -> None:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    with raises_code("rejects-refused", match=r"^Not applied: 1 change\. 2: the row is another one\. Mend"):
+    with raises_code("rejects-refused", match=r"^Not applied: 1 change\. 2: the row is another one\. Fix"):
         run("apply", "1 2", force=True)
     thread.join()
     assert [reject.force for reject in store.read(RejectStatus)] == [True, True]

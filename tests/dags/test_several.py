@@ -153,7 +153,7 @@ def test_an_unreachable_slave_of_an_online_update_is_awaited_by_its_own_run(
         with pytest.raises(Transient):
             own.do(begin, "begin")
         assert said(own, "two").startswith(f"Initial update {RUN} waits: slave two does not answer: ")
-        # It can be cancelled meanwhile: nothing waits any more, nothing was touched.
+        # It can be canceled meanwhile: nothing waits any more, nothing was touched.
         own.ti.states = {"check": "success", "begin": "failed"}
         with raises_code("update-not-begun"):
             settle.body(own.context)

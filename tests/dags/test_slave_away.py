@@ -57,7 +57,7 @@ def test_the_master_is_prepared_and_the_slave_is_awaited_checked_and_loaded(
         with pytest.raises(Transient):
             walk.do(begin, "begin")
         assert message().startswith(f"Initial update {RUN} waits: slave one does not answer: ")
-    # Cancelled, it leaves nothing behind, and does not wait for the slave to say so.
+    # Canceled, it leaves nothing behind, and does not wait for the slave to say so.
     walk.ti.states = {"check": "success", "begin": "failed"}
     with raises_code("update-not-begun", match="The slave was not touched"):
         settle.body(walk.context)

@@ -57,7 +57,7 @@ def test_the_listener_is_asked_for_the_service_or_the_sid(
     with listening(refusal(NO_SERVICE)) as listener:
         failure(ConnectionInfo.from_dict(info.to_dict() | {"port": listener.port}))
     assert asked in listener.descriptor and "(PROGRAM=sluice)" in listener.descriptor
-    assert "EXPIRE_TIME" in listener.descriptor, "a server that is gone would be waited for for ever"
+    assert "EXPIRE_TIME" in listener.descriptor, "a server that is gone would be waited for forever"
 
 
 @pytest.mark.parametrize(

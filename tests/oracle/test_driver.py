@@ -75,7 +75,7 @@ def test_timeouts_of_the_driver_are_transient(number: int, kind: type[Exception]
     assert type(found) is kind and isinstance(found, Transient)
 
 
-def test_a_statement_that_was_cancelled_is_tried_again() -> None:
+def test_a_statement_that_was_canceled_is_tried_again() -> None:
     found = errors.converted(raised(1013, "user requested cancel of current operation"), PLACE)
     assert type(found) is kinds.Contended
 

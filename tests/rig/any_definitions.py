@@ -70,7 +70,7 @@ class History:
         self.chance = random.Random(seed)
         self.seed, self.master, self.other, self.table = seed, master, other, table
         self.said: list[str] = []
-        # Whoever waits for the other session waits for ever.
+        # Whoever waits for the other session waits forever.
         for session in (master, other):
             session.execute("SET statement_timeout = '20s'")
         self.key = 0

@@ -1,4 +1,4 @@
-"""The preflight names all issues of an account, and its statements mend them; on real servers, with hostile names."""
+"""The preflight names all issues of an account, and its statements fix them; on real servers, with hostile names."""
 
 import os
 import random
@@ -155,7 +155,7 @@ class Case:
     what: str
     severity: Severity = Severity.ERROR
     after: str = "SELECT"
-    """Run when it was mended: what the statement does not take back."""
+    """Run when it was fixed: what the statement does not take back."""
 
     def __str__(self) -> str:
         return f"{self.side}: {self.withdraw}"

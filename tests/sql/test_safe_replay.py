@@ -157,7 +157,7 @@ def test_any_part_of_any_history_may_be_applied_again(
 def test_one_window_past_what_was_applied_is_enough(
     link: Any, steps: Any, start: float, reached: float, ways: Any
 ) -> None:
-    """A reader sees the state before and the state after, and nothing in between: no second window has to mend it."""
+    """A reader sees the state before and the state after, and nothing in between: no second window has to fix it."""
     history = play(steps)
     link.execute(TABLE)
     slave = Slave(link, history, ways, cascades=False)

@@ -1,6 +1,6 @@
 """Real output of OpenLogReplicator, with what Oracle's LogMiner says of the same transactions.
 
-It is no part of this repository (its licence is another one): it lies in `shared/vectors` beside a checkout, where
+It is no part of this repository (its license is another one): it lies in `shared/vectors` beside a checkout, where
 somebody has put it. It was written with fewer details than docs/redo.md asks for, so what the format would have said
 is added here: the columns of each table, and their types.
 """

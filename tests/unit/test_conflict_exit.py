@@ -54,14 +54,14 @@ def test_the_pages_example_chooses() -> None:
     assert decision.winner is Winner.MASTER and decision.reason == "shop_conflicts:later chose the master's row"
     assert LATER.decide(update(older), newer).winner is Winner.SLAVE
     assert LATER.decide(update(newer), None).winner is Winner.SLAVE  # deleted here
-    assert LATER.mends(newer, older) and not LATER.mends(older, newer)
+    assert LATER.fixes(newer, older) and not LATER.fixes(older, newer)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(ROWS, ROWS)
 def test_both_sides_choose_the_same_row(one: Row, other: Row) -> None:
     if one != other:
-        assert LATER.mends(one, other) is not LATER.mends(other, one)
+        assert LATER.fixes(one, other) is not LATER.fixes(other, one)
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_one_that_does_not_choose_leaves_it_to_on_conflict(function: str, told: 
     with pytest.raises(Undecidable, match=re.escape(told)):
         rule.decide(update({"id": "1"}), {"id": "1", "v": "x"})
     with pytest.raises(Undecidable, match=re.escape(told)):
-        rule.mends({"id": "1"}, None)
+        rule.fixes({"id": "1"}, None)

@@ -77,9 +77,9 @@ def test_a_conflict_that_the_newest_row_does_not_decide_raises_undecidable(
 
 
 def test_a_repair_brings_back_what_one_side_lacks() -> None:
-    assert NEWEST.mends(row("1"), None) and not NEWEST.mends(None, row("1"))
-    assert NEWEST.mends(row("2"), row("1")) and not NEWEST.mends(row("1"), row("2"))
-    assert MASTER.mends(None, row("9")) and not SLAVE.mends(row("9"), None)
+    assert NEWEST.fixes(row("1"), None) and not NEWEST.fixes(None, row("1"))
+    assert NEWEST.fixes(row("2"), row("1")) and not NEWEST.fixes(row("1"), row("2"))
+    assert MASTER.fixes(None, row("9")) and not SLAVE.fixes(row("9"), None)
 
 
 @dataclass

@@ -175,7 +175,7 @@ FAILURES = st.sampled_from(
             refused(table),
             refused(table, '"app"."b_v_key"', unique=False),
             ColumnMissing(table, "v", ["id"]),
-            RowNotTransformed(table, [{"id": "1"}], NO_PATTERNS, "an exit", "no", "Mend it"),
+            RowNotTransformed(table, [{"id": "1"}], NO_PATTERNS, "an exit", "no", "Fix it"),
             StatementFailed("no"),
         )
     ]

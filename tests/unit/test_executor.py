@@ -55,7 +55,7 @@ def test_waiting_ends_at_its_limit() -> None:
     assert looks
 
 
-def test_threads_hear_that_they_are_cancelled_and_later_ones_are_not_meant() -> None:
+def test_threads_hear_that_they_are_canceled_and_later_ones_are_not_meant() -> None:
     spread = ThreadExecutor(1)
     ended = threading.Event()
 

@@ -79,7 +79,7 @@ def test_stored_definitions_of_a_master_are_read_back() -> None:
     ("silent", "refuses", "reason"),
     [
         ("", False, "The master db1 answers. Choose the action planned"),
-        ("refused", True, "The master db1 is there, but: refused Mend that. Choose the action planned"),
+        ("refused", True, "The master db1 is there, but: refused Fix that. Choose the action planned"),
         ("timeout", False, None),
     ],
 )

@@ -130,5 +130,5 @@ def test_a_note_of_another_process_keeps_the_rest_of_the_status(redis_url: str) 
     status.note("INITIAL", "being prepared")
     assert status.read() == {"state": "INITIAL", "message": "being prepared"}
     status.write({"state": "NORMAL", "changes": 7, "message": ""})
-    status.note("INCONSISTENT", "cancelled")
-    assert status.read() == {"state": "INCONSISTENT", "changes": 7, "message": "cancelled"}
+    status.note("INCONSISTENT", "canceled")
+    assert status.read() == {"state": "INCONSISTENT", "changes": 7, "message": "canceled"}

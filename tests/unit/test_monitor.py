@@ -156,7 +156,7 @@ def test_an_apply_that_stopped_says_why_and_what_to_press() -> None:
     stopped = Closure(ERROR, "apply", "public.t: a row is not there.", "2026-11-22T12:00:00")
     one = shown(said(), stopped, runs=False)
     ((text, level),) = texts(one)
-    assert level is Level.CRITICAL and text.startswith("The apply has stopped: public.t: a row is not there. Mend that")
+    assert level is Level.CRITICAL and text.startswith("The apply has stopped: public.t: a row is not there. Fix that")
     assert one.messages[0].remedy == "restart" and one.sentence == "Stopped: public.t: a row is not there."
 
 
@@ -183,7 +183,7 @@ def test_an_update_that_waits_for_files_on_their_way_says_how_many_are_there() -
 
 def test_no_apply_is_red_only_where_one_should_run() -> None:
     assert shown(said(), runs=False).level is Level.CRITICAL
-    assert shown(said(state="INCONSISTENT", message="cancelled"), runs=False).messages[0].remedy == "initiate"
+    assert shown(said(state="INCONSISTENT", message="canceled"), runs=False).messages[0].remedy == "initiate"
     held = Closure(INITIAL_UPDATE, "initial update", "written to files", "2026-11-22T12:00:00+00:00")
     assert shown(said(state="TRANSITION"), held, runs=False).level is Level.OK
 

@@ -184,7 +184,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     text = words(page)
     assert "1_1 running 17 4711 3.0 s 0" in text and "1_2 failed <no> log 9 – – – 4" in text
     assert "Redo thread 1_2 has failed: <no> log 9" in text and "The master has redo of thread <3>" in text
-    assert "its trigger is <gone> Mend" in text and "as configured" in text and "Uninstall" in text
+    assert "its trigger is <gone> Fix" in text and "as configured" in text and "Uninstall" in text
     assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
     quiet = replace(found, redo=None)
     assert "Redo threads" not in rendered(

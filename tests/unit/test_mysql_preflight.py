@@ -24,7 +24,7 @@ def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "what", "mends"),
+    ("server", "what", "fixes"),
     [
         (replace(WELL, version=(10, 5, 27)), "MariaDB 10.6 or later", None),
         (replace(WELL, mariadb=False, version=(5, 7, 44)), "MySQL 8.0 or later", None),
@@ -34,9 +34,9 @@ def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
         (replace(WELL, logs_statements=True), "binlog_format", "SET GLOBAL binlog_format = 'MIXED'"),
     ],
 )
-def test_later_failures_are_named_with_the_remedy(server: Server, what: str, mends: str | None) -> None:
+def test_later_failures_are_named_with_the_remedy(server: Server, what: str, fixes: str | None) -> None:
     [issue] = of_server(server)
-    assert what in issue.what and issue.statement == mends and issue.severity is Severity.ERROR
+    assert what in issue.what and issue.statement == fixes and issue.severity is Severity.ERROR
     assert issue.statement or issue.remedy
 
 

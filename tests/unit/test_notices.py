@@ -87,7 +87,7 @@ def test_html_in_texts_is_escaped() -> None:
     assert "href" not in Notice("k", "s", "t").html
 
 
-def test_other_red_states_are_reported_until_they_are_mended() -> None:
+def test_other_red_states_are_reported_until_they_are_fixed() -> None:
     lag = Message("The slave is 20 min behind its master.", Level.CRITICAL, lasting="lag")
     yellow = Message("The slave is 2 min behind its master.", Level.WARNING, lasting="lag")
     gate = Message("The apply has stopped: x", Level.CRITICAL, "restart")

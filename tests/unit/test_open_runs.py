@@ -135,7 +135,7 @@ NO_APPLY = {
     "Airflow was not asked": (Beside(), "No apply runs: start it.", Level.CRITICAL, "restart"),
     "its run failed": (
         Beside([run("cdc_apply", "failed", Task("apply", "failed", AGO, "no such key."))], QUIET),
-        "its run failed: no such key. Mend that, then start it.",
+        "its run failed: no such key. Fix that, then start it.",
         Level.CRITICAL,
         "restart",
     ),

@@ -28,7 +28,7 @@ WHOLE_WAYS = (
     "test_applied_changes_are_passed_on_to_the_slaves_slaves_whenever_an_apply_is_killed",
     f"{SCENARIOS}/mariadb/test_whole_way.py::test_loaded_applied_and_proved_equal",
     f"{SCENARIOS}/stream/test_redo_supervisor.py::test_redo_of_two_threads_from_the_first_log_to_a_lost_one",
-    f"{SCENARIOS}/releases/test_pairs.py::test_a_pair_of_releases_is_loaded_follows_and_is_mended",
+    f"{SCENARIOS}/releases/test_pairs.py::test_a_pair_of_releases_is_loaded_follows_and_is_fixed",
 )
 
 

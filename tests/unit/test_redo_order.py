@@ -1,4 +1,4 @@
-"""The order in which transactions of several redo threads are released, and which repeated ones are recognised."""
+"""The order in which transactions of several redo threads are released, and which repeated ones are recognized."""
 
 import pytest
 from hypothesis import given, settings

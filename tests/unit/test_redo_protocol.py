@@ -73,10 +73,10 @@ def test_an_answer_is_what_protobuf_reads_and_writes(
 @settings(max_examples=examples(50))
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 50))
 def test_frames_come_whole_however_the_connection_cuts_them(bodies: list[bytes], step: int) -> None:
-    travelling = b"".join(map(frame, bodies))
+    traveling = b"".join(map(frame, bodies))
     frames, found = Frames(), []
-    for at in range(0, len(travelling), step):
-        found += frames.feed(travelling[at : at + step])
+    for at in range(0, len(traveling), step):
+        found += frames.feed(traveling[at : at + step])
     assert found == bodies
 
 

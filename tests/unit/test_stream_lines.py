@@ -157,7 +157,7 @@ def test_an_update_that_changes_its_key_has_none() -> None:
         (b'{"table":["a","b"],"columns":[]}', "without columns"),
         (b'{"table":["a","b"],"columns":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "one twice"),
         (b'{"table":["a","b"],"columns":[{"name":"a"}]}', "that is none"),
-        (b'{"table":["a","b"],"columns":[{"name":"a","type":"int","colour":"red"}]}', "that is none"),
+        (b'{"table":["a","b"],"columns":[{"name":"a","type":"int","color":"red"}]}', "that is none"),
         (b'{"table":["a","b"],"columns":[{"name":"a","type":"int","key":"1"}]}', "key = '1'"),
         (b'{"table":["a","b"],"columns":[{"name":"a","type":5}]}', "type = 5"),
     ],

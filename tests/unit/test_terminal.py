@@ -111,8 +111,8 @@ def test_a_remedy_names_every_table_whatever_its_name(pairs: list[tuple[str, str
             "run ./sluice verify S_ a --repair --why REASON",
             "use Repair.",
         ),
-        (f"Mend it and {RESTART_APPLY}; wait", "Mend it and run ./sluice act restart S_ a; wait",
-         "Mend it and use Restart apply; wait"),
+        (f"Fix it and {RESTART_APPLY}; wait", "Fix it and run ./sluice act restart S_ a; wait",
+         "Fix it and use Restart apply; wait"),
         ("start the DAG capture_redo", "run ./sluice capture-redo S_", "start the DAG capture_redo"),
         ("Nothing to do.", "Nothing to do.", "Nothing to do."),
     ],
@@ -180,11 +180,11 @@ def test_the_text_of_a_conflict_appears_once() -> None:
     row = next(one for group in groups for one in group.rows if one.pair == "A_ → x")
     events = (Event(0.0, next(iter(EventKind)), f"The apply has stopped: {CONFLICT}"),)
     whole = as_data.whole_slave(gathered, row, LastAnswer(SlaveData(), NOW), Past(events=events))
-    told = "\n".join(watched.details(whole, colours=False))
+    told = "\n".join(watched.details(whole, colors=False))
     assert told.count(CONFLICT) == 1, told
     assert "NORMAL: Stopped" not in told and told.splitlines()[0] == "A_ → x: NORMAL. Stopped, see below"
     assert "./sluice act restart A_ x" in told
-    listed = "\n".join(watched.table(as_data.overview(gathered, NOW), colours=False, width=200))
+    listed = "\n".join(watched.table(as_data.overview(gathered, NOW), colors=False, width=200))
     assert listed.count(CONFLICT) == 1 and "NORMAL: Stopped" not in listed
 
 
@@ -192,7 +192,7 @@ def test_a_slave_that_was_never_loaded_does_not_read_as_if_it_were_missing() -> 
     found, _ = some()
     pairs = [(one.prefix, slave) for one in found.replications for slave in one.slaves]
     none = Gathered(found, LiveState({}, {}), NOW, answers=dict.fromkeys(pairs, LastAnswer(SlaveData(), NOW)))
-    text = "\n".join(watched.table(as_data.overview(none, NOW), colours=True, width=200))
+    text = "\n".join(watched.table(as_data.overview(none, NOW), colors=True, width=200))
     assert "UNCONFIGURED" not in text and "not loaded" in text
     assert LiveSlave().tables == {}
 

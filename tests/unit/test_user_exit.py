@@ -91,11 +91,11 @@ def test_it_is_called_in_another_process_as_well(write: Write) -> None:
 
 def test_an_executor_that_lacks_its_module_says_so(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write("return rows")
-    travelling = pickle.dumps(bound(PEOPLE, user_exit=name))
+    traveling = pickle.dumps(bound(PEOPLE, user_exit=name))
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, name.partition(":")[0])
     with pytest.raises(RowNotTransformed, match=r"FunctionMissing: the module .* cannot be imported on"):
-        rows(pickle.loads(travelling), ("1", "a", None, None))
+        rows(pickle.loads(traveling), ("1", "a", None, None))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_answer_that_cannot_be_used_is_reported(write: Write, body: str, told
     with pytest.raises(RowNotTransformed) as raised:
         rows(transform, ("7", "x", None, None))
     assert told in str(raised.value) and "the row id = '7'" in str(raised.value)
-    assert "Mend the function, then clear the task apply" in str(raised.value)
+    assert "Fix the function, then clear the task apply" in str(raised.value)
 
 
 def test_one_that_cannot_be_called_is_reported_when_the_configuration_is_checked(write: Write) -> None:

@@ -27,7 +27,7 @@ def data(trouble: str = "") -> Any:
 
 
 def test_a_slave_is_a_line() -> None:
-    lines = watched.table(data(), colours=False)
+    lines = watched.table(data(), colors=False)
     assert lines[0].split() == ["slave", "state", "behind", "changes/s", "tables", "rejects", "what", "it", "does"]
     assert lines[1].split()[:6] == ["A_", "→", "x", "NORMAL", "5.0", "s"]
     assert lines[2].startswith("✖") and "15 min" in lines[2]
@@ -36,29 +36,29 @@ def test_a_slave_is_a_line() -> None:
 
 
 def test_lines_fit_the_terminal_with_and_without_colours() -> None:
-    plain = watched.table(data(), colours=False, width=60)
+    plain = watched.table(data(), colors=False, width=60)
     assert all(len(line) <= 60 for line in plain[:4])
-    coloured = watched.table(data(), colours=True, width=60)
+    coloured = watched.table(data(), colors=True, width=60)
     for code in (watched.RED, watched.GREEN, watched.YELLOW, watched.GREY, watched.PLAIN):
         coloured = [line.replace(code, "") for line in coloured]
     assert coloured == plain
 
 
 def test_a_long_activity_is_on_a_line_of_its_own() -> None:
-    narrow, wide = (watched.table(data(), colours=False, width=width) for width in (60, 160))
+    narrow, wide = (watched.table(data(), colors=False, width=width) for width in (60, 160))
     assert "disk full" not in "".join(narrow[:2]) and len(wide) + 3 == len(narrow)
     assert any(line.strip() == "disk full" for line in narrow)
 
 
 def test_trouble_stands_first() -> None:
-    assert watched.table(data("Redis does not answer"), colours=False)[0] == "Redis does not answer"
+    assert watched.table(data("Redis does not answer"), colors=False)[0] == "Redis does not answer"
 
 
 def test_one_slave_is_shown_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(Gathered(found, known, NOW), Choice(find="z"), NOW).groups[0].rows
     whole = as_data.whole_slave(Gathered(found, LiveState(), NOW), row, LastAnswer(None, None), Past())
-    told = "\n".join(watched.details(whole, colours=False))
+    told = "\n".join(watched.details(whole, colors=False))
     assert told.startswith("B_ → z: INCONSISTENT. Disk full") and "safe mode" in told and "gate           open" in told
 
 

@@ -1,4 +1,4 @@
-"""Carries strikes out, in the thread that owns the servers: each until it hits, and what it broke is mended in time."""
+"""Carries strikes out, in the thread that owns the servers: each until it hits, and what it broke is fixed in time."""
 
 import heapq
 import itertools
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 TRY_SECONDS = 0.05
-Mend = Callable[[], None]
+Fix = Callable[[], None]
 
 
 def nothing() -> None:
@@ -36,20 +36,20 @@ class Recovery:
 class Striker:
     """`hits` counts the strikes that met something. `idle` is called every `pause` seconds between two of them.
 
-    Servers end with the thread that starts them, so one thread strikes, waits and mends.
+    Servers end with the thread that starts them, so one thread strikes, waits and fixes.
     """
 
     def __init__(self, idle: Callable[[], None] = nothing, pause: float = 0.01) -> None:
         self.hits = 0
         self._idle, self._pause = idle, pause
-        self._mends: list[tuple[float, int, Mend]] = []
+        self._fixes: list[tuple[float, int, Fix]] = []
         self._order = itertools.count()
         self._recoveries: dict[str, Recovery] = {}
 
     @property
     def fixed(self) -> bool:
-        """Whether nothing has to be mended any more."""
-        return not self._mends
+        """Whether nothing has to be fixed any more."""
+        return not self._fixes
 
     def hit(self, attempt: Callable[[], T | None], seconds: float, over: Callable[[], bool] = never) -> T | None:
         """The answer of the first attempt that hits; None if none did for so long, or if it is `over`."""
@@ -61,9 +61,9 @@ class Striker:
         self.hits += 1
         return fix
 
-    def later(self, seconds: float, fix: Mend) -> None:
-        """Mends after so many seconds."""
-        heapq.heappush(self._mends, (time.monotonic() + seconds, next(self._order), fix))
+    def later(self, seconds: float, fix: Fix) -> None:
+        """Fixes after so many seconds."""
+        heapq.heappush(self._fixes, (time.monotonic() + seconds, next(self._order), fix))
 
     def watch(
         self, name: str, is_back: Callable[[], bool], seconds: float, ended: Callable[[float, bool], None]
@@ -77,11 +77,11 @@ class Striker:
         return name in self._recoveries
 
     def wait(self, seconds: float, until: Callable[[], bool] = never) -> bool:
-        """Whether the condition holds within so many seconds. What is due meanwhile is mended."""
+        """Whether the condition holds within so many seconds. What is due meanwhile is fixed."""
         end = time.monotonic() + seconds
         while not (happened := until()) and time.monotonic() < end:
-            while self._mends and self._mends[0][0] <= time.monotonic():
-                heapq.heappop(self._mends)[2]()
+            while self._fixes and self._fixes[0][0] <= time.monotonic():
+                heapq.heappop(self._fixes)[2]()
             self._look()
             self._idle()
             time.sleep(self._pause)
@@ -93,8 +93,8 @@ class Striker:
 
     def mend_all(self) -> None:
         """At once."""
-        while self._mends:
-            heapq.heappop(self._mends)[2]()
+        while self._fixes:
+            heapq.heappop(self._fixes)[2]()
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -148,7 +148,7 @@ class ApproveTransfer(KeepsAnswer):
 
     def _examine(self, task: TaskContext, log_url: str) -> str | None:
         """Why the folder cannot be imported; None if it can. Raises errors that another copy of the folder cannot
-        mend."""
+        fix."""
         update = update_of(task)
         try:
             if not transfer_steps.left_to_import(update):
@@ -170,7 +170,7 @@ class ApproveTransfer(KeepsAnswer):
         return None
 
     def _ask_again(self, context: Context, answers: list[dict[str, str]]) -> NoReturn:
-        log.info("Mend what is listed above, then approve again.")
+        log.info("Fix what is listed above, then approve again.")
         upsert_hitl_detail(
             ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,
             multiple=False, params={}, assigned_users=None,
@@ -202,7 +202,7 @@ def _carry(task: TaskContext) -> str:
 
 def _question(task: TaskContext, folder: str, log_url: str) -> str:
     return (
-        f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "
+        f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Fix it, and "
         f"approve again.\n\nThe initial data of {task} were written to {code(folder)}. They have arrived at the slave, "
         "each file is as it was written, and nothing was loaded yet; changes are queued meanwhile.\n\n"
         "**Approve**: the folder is checked once more, file by file, then imported. What is wrong is listed in this "

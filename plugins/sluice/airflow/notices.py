@@ -58,13 +58,13 @@ def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable
         (
             "different",
             f"{pair} differs from its master",
-            "Read the report. To mend the rows, approve the repair in Airflow (Required actions), or start the DAG "
+            "Read the report. To fix the rows, approve the repair in Airflow (Required actions), or start the DAG "
             "resync with the action repair.",
         ),
         (
             "could not compare",
             f"{pair} could not be compared with its master",
-            "Mend what the reason names, then start the DAG resync.",
+            "Fix what the reason names, then start the DAG resync.",
         ),
     ):
         runs: dict[str, list[str]] = {}
@@ -199,7 +199,7 @@ def of_capture(prefix: Prefix, issues: Sequence[DefinitionGap]) -> list[Notice]:
 
 
 def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
-    """An apply that stopped at an error which a person must mend."""
+    """An apply that stopped at an error which a person must fix."""
     return [
         Notice(
             f"{pair}: stopped: {closure.at}",
@@ -219,7 +219,7 @@ LASTING = {
     "queue": "the queue is long",
     "redo": "the master's log is not read, or soon cannot be",
 }
-"""Subjects of critical messages of the monitor that have no notice of their own. They are sent once until mended."""
+"""Subjects of critical messages of the monitor that have no notice of their own. They are sent once until fixed."""
 RESTART_SECONDS = 120.0
 """An apply that is silent for less may be restarting."""
 
@@ -239,7 +239,7 @@ def of_messages(name: str, messages: Iterable[Message], silent: float | None = N
 
 
 def lasting_key(name: str, word: str) -> str:
-    """The key of a notice that is forgotten when its cause is mended, so that the next occasion is sent again."""
+    """The key of a notice that is forgotten when its cause is fixed, so that the next occasion is sent again."""
     return f"{name}: red: {word}"
 
 

@@ -61,7 +61,7 @@ def send_notices(task: TaskContext) -> str:
                 continue
             notified.of(key).note()
             sent += 1
-    _forget_mended(task, notified, {notice.key for notice in notices})
+    _forget_fixed(task, notified, {notice.key for notice in notices})
     if failures:
         raise Transient(
             f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}",
@@ -95,7 +95,7 @@ def send_test(task: TaskContext) -> str:
     return f"sent through {listed(sent)}"
 
 
-def _forget_mended(task: TaskContext, notified: Notified, occasions: set[str]) -> None:
+def _forget_fixed(task: TaskContext, notified: Notified, occasions: set[str]) -> None:
     names = [str(task.prefix), *(f"{task.prefix} → {slave}" for slave in task.replication.slaves)]
     for name, word in product(names, notices.LASTING):
         if (key := notices.lasting_key(name, word)) not in occasions:

@@ -1,7 +1,7 @@
 """The identity of a process: the kernel may have given its pid to another process meanwhile.
 
 The start time comes from the kernel's tick counter, which does not change when the clock is set. Together with boot id
-and pid namespace it identifies a process for ever. Without /proc (macOS) psutil gives the start time; it is imported
+and pid namespace it identifies a process forever. Without /proc (macOS) psutil gives the start time; it is imported
 only when it is needed, which saves each job's watcher 5 MB.
 """
 
@@ -29,7 +29,7 @@ def this_host() -> str:
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """One process of one host, unique for ever."""
+    """One process of one host, unique forever."""
 
     pid: int
     started: str

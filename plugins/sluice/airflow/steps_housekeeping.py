@@ -231,7 +231,7 @@ def forget_reports() -> int:
 
 
 def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
-    """How many days a report about `prefixes` is kept, 0: for ever. `kept`: days by prefix."""
+    """How many days a report about `prefixes` is kept, 0: forever. `kept`: days by prefix."""
     days = [kept.get(prefix, VerifyOptions.keep_reports_days) for prefix in prefixes]
     return 0 if 0 in days else max(days, default=VerifyOptions.keep_reports_days)
 

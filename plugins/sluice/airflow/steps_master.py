@@ -29,7 +29,7 @@ log = logging.getLogger("sluice.airflow")
 @step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def check(task: TaskContext) -> None:
     """Reads the configuration, reaches every place in it (master, slave, Redis, the location of files), and proves that
-    both accounts have everything they need: it lists all that is lacking at once, with the statements that mend it.
+    both accounts have everything they need: it lists all that is lacking at once, with the statements that fix it.
     Measures once what `initial.throttle` limits. With `capture: redo` it waits for transactions of the master that the
     redo lacks. If the slave does not answer, the master is prepared meanwhile, and `begin` awaits and checks the slave.
     Changes nothing."""

@@ -29,7 +29,7 @@ def rejects_refused(answers: dict[int, str]) -> Terminal:
     """The apply refused some changes; `answers`: reasons by number."""
     lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
     return Terminal(
-        f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
+        f"Not applied: {counted(len(answers), 'change')}. {lines}. Fix the rows and start the DAG rejects with "
         "the action apply again, or with force, which overwrites them, or with the action drop.",
         code="rejects-refused",
     )

@@ -168,15 +168,15 @@ def settle(context: Context) -> str:
     if running is not None and running.owner.run_id == ti.run_id:
         running.stop("Airflow", "its initial update is over")
     update = update_of(task)
-    cancelled = _cancel(update, task, reason)
+    canceled = _cancel(update, task, reason)
     if reason.startswith(steps.INTERRUPTED):
         # Airflow kills a task only after it marks it: the step may have gone on for a moment.
         time.sleep(KILL_SECONDS)
-        cancelled = _cancel(update, task, reason) or cancelled
+        canceled = _cancel(update, task, reason) or canceled
     if running is not None and running.owner.run_id == ti.run_id:
         running.await_end(END_SECONDS)
     steps.end_sessions(update)
-    raise Terminal(f"{update}: {reason.rstrip('.')}. {_left(task, cancelled)}.", code="update-incomplete")
+    raise Terminal(f"{update}: {reason.rstrip('.')}. {_left(task, canceled)}.", code="update-incomplete")
 
 
 def _is_away(task: TaskContext) -> bool:
@@ -227,20 +227,20 @@ def _cancel_abandoned(update: Update, task: TaskContext) -> bool:
     runs = [owner.update_id, run_of(owner.update_id, task.slave.name)] if owner.update_id else []
     if any(is_active(Owner(dag_id, run, "begin")) for run in runs):
         return False
-    log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", task, owner.update_id)
+    log.warning("%s: initial update %s is under way and no run drives it; it is canceled", task, owner.update_id)
     return steps.cancel(update, task.redis, "Initial Update abandoned: its run is gone", any_update=True)
 
 
-def _left(task: TaskContext, cancelled: bool) -> str:
+def _left(task: TaskContext, canceled: bool) -> str:
     """The result for the slave, and what to do about it."""
     checkpoint = task.checkpoint(task.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
         lacking = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
         return f"The slave is NORMAL without these tables; everything else continues. {lacking}"
-    if cancelled and state is SlaveState.NORMAL:
+    if canceled and state is SlaveState.NORMAL:
         return "The slave is NORMAL with the tables that it had"
-    if cancelled:
+    if canceled:
         return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
     if state is SlaveState.NORMAL:
         return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"

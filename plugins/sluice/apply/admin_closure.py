@@ -22,7 +22,7 @@ def closure_not_stored(prefix: Prefix, slave: str, reason: object) -> Transient:
     """The closure is in Redis, but not on the slave."""
     return Transient(
         f"{prefix} → {slave}: the gate is closed, but in Redis only: {reason} "
-        "Close it again when that is mended; until then emptying Redis opens it.",
+        "Close it again when that is fixed; until then emptying Redis opens it.",
         code="closure-not-stored",
     )
 

@@ -192,7 +192,7 @@ class PartFilter(LoadFilter):
     def __init__(self, pair: Pair, sessions: PairSessions, applied: Position, tables: Sequence[TableName]):
         super().__init__(pair, sessions, applied, pause=lambda: None)
         if gone := [str(table) for table in tables if table not in self.map.tables]:
-            raise CheckpointMoved(f"the blocks of {', '.join(gone)} are gone: a load was cancelled; all is read again")
+            raise CheckpointMoved(f"the blocks of {', '.join(gone)} are gone: a load was canceled; all is read again")
         self._loading = {table: self.map.tables[table] for table in tables}
         self._outlines = {table: blocks.outline for table, blocks in self._loading.items()}
         self._read_again: set[TableName] = set()

@@ -214,7 +214,7 @@ class TableGone(DataLost):
 
 
 def key_needed(pair: Pair, tables: Iterable[TableName]) -> Terminal:
-    """Without a key a change that comes twice cannot be recognised."""
+    """Without a key a change that comes twice cannot be recognized."""
     tables = tuple(tables)
     names = ", ".join(map(str, tables))
     return Terminal(

@@ -44,7 +44,7 @@ log = logging.getLogger("sluice.apply")
 #
 # All other changes of the window are applied. The reject names the row, but has none of its values, because nobody
 # knows which of them the slave may have. `resync` with `repair` brings the row once the exit, the expression or the
-# row is mended.
+# row is fixed.
 
 
 class UntransformedRows:
@@ -98,11 +98,11 @@ class UntransformedRows:
                     for image in (change.old, change.new)
                 )
                 change = RowChange(change.repl_key, transform.shape.table, change.action, names, new, old, None, None)
-                rejects.append(Rejected(change, reason + HOW_TO_MEND, None))
+                rejects.append(Rejected(change, reason + HOW_TO_FIX, None))
         return items.filter(pa.array(kept)), rejects
 
 
-HOW_TO_MEND = ". Mend that, then start the DAG resync with the action repair."
+HOW_TO_FIX = ". Fix that, then start the DAG resync with the action repair."
 
 
 LOOK_SECONDS = 1.0
@@ -264,7 +264,7 @@ class PairRejects:
         if reject.action == Action.DIFFER:
             return "there is nothing to apply. Load or repair the table"
         if reject.content is None and reject.action != Action.DELETE:
-            return "its row could not be transformed. Mend what the reason says, then repair the table"
+            return "its row could not be transformed. Fix what the reason says, then repair the table"
         try:
             self.sessions.merger.begin()
             options = ReplayOptions(safe=reject.force, images=[reject.table], reject=True)

@@ -366,15 +366,15 @@ def _won_by_master(
 ) -> tuple[list[Row], list[Row | None]]:
     """The keys whose row the rule decides for the master, and the master's rows. Raises `repair-refused`."""
 
-    def mends(master_row: Row | None, slave_row: Row | None) -> bool:
+    def fixes(master_row: Row | None, slave_row: Row | None) -> bool:
         named = [None if row is None else dict(zip(columns, row, strict=True)) for row in (master_row, slave_row)]
         try:
-            return master_row == slave_row or rule.mends(*named)
+            return master_row == slave_row or rule.fixes(*named)
         except Undecidable as reason:
             raise Transient(f"conflict_rules, {rule}, cannot decide: {reason}", code="repair-refused") from None
 
     triples = zip(keys, master_rows, slave_rows, strict=True)
-    won = [(key, master_row) for key, master_row, slave_row in triples if mends(master_row, slave_row)]
+    won = [(key, master_row) for key, master_row, slave_row in triples if fixes(master_row, slave_row)]
     return [key for key, _ in won], [row for _, row in won]
 
 

@@ -33,7 +33,7 @@ def tables_refused(prefix: Prefix, reasons: Mapping[TableName, str]) -> Terminal
     """These tables could not be captured; `reasons` says why of each."""
     return Terminal(
         f"{prefix}: not captured: {'; '.join(f'{table}: {reason}' for table, reason in reasons.items())}. "
-        "The other tables are. Mend this, then run reconcile_tables again.",
+        "The other tables are. Fix this, then run reconcile_tables again.",
         code="tables-refused",
     )
 

@@ -261,7 +261,7 @@ def _equip(
 
 
 def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> list[Issue]:
-    """Checks both sides as their accounts; returns the errors that are mended in the file, which does not exist yet.
+    """Checks both sides as their accounts; returns the errors that are fixed in the file, which does not exist yet.
     Raises `NotReady`."""
     found = grants.as_accounts(replication, master, slaves)
     in_file = [issue for issue in errors(found) if issue.in_file]

@@ -320,7 +320,7 @@ def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
     api, terminal = _airflow_of(args, finds), sys.stdout.isatty()
     while True:
         try:
-            text = _state_text(api, args, colours=terminal)
+            text = _state_text(api, args, colors=terminal)
         except ApiUnreachable as outage:
             if not args.watch:
                 raise
@@ -331,7 +331,7 @@ def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
         time.sleep(EVERY_SECONDS)
 
 
-def _state_text(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> str:
+def _state_text(api: AirflowApi, args: argparse.Namespace, *, colors: bool) -> str:
     """All slaves, those of a prefix, or one, as text or as JSON."""
     state = api.page(_state_of(args) if args.slave else "overview.json")
     if args.prefix and not args.slave:
@@ -345,8 +345,8 @@ def _state_text(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> 
         return json.dumps(state, indent=1, ensure_ascii=False)
     width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else WIDE
     if args.slave:
-        return "\n".join(watched.details(state, colours=colours))
-    return "\n".join(watched.table(state, colours=colours, width=width))
+        return "\n".join(watched.details(state, colors=colors))
+    return "\n".join(watched.table(state, colors=colors, width=width))
 
 
 def _state_of(args: argparse.Namespace) -> str:

@@ -185,7 +185,7 @@ def _answers(name: str) -> Iterator[None]:
         yield
     except (DatabaseUnreachable, DatabaseRefused, sides.NoPassword) as silence:
         raise Terminal(
-            f"{name}: {silence!s} Nothing was removed. Is that database gone for ever? Add --lost {name}.",
+            f"{name}: {silence!s} Nothing was removed. Is that database gone forever? Add --lost {name}.",
             code="database-unreachable",
         ) from silence
 
@@ -295,7 +295,7 @@ def _left_out(name: str) -> str:
     if name == MASTER:
         return (
             "master: left as it is. Should it come back, run uninstall.sql there (its head says how): its triggers "
-            "would queue changes for ever."
+            "would queue changes forever."
         )
     return f"{name}: left as it is"
 

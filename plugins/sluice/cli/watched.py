@@ -13,7 +13,7 @@ from sluice.operate.remedies import at_terminal, command
 from sluice.paths import PROGRAM
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
-COLOURS = {
+COLORS = {
     "NORMAL": GREEN,
     "TRANSITION": YELLOW,
     "INITIAL": BLUE,
@@ -33,10 +33,10 @@ LEAST_SENTENCE = 28
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
 
 
-def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
+def table(overview: Overview, *, colors: bool, width: int = 120) -> list[str]:
     """A line a slave, grouped by master. `overview`: the content of `/sluice/overview.json`."""
     lines = [str(overview["trouble"])] if overview["trouble"] else []
-    lines += messages("", overview["messages"], colours=colours)
+    lines += messages("", overview["messages"], colors=colors)
     rows = [[*HEADS]]
     marks = ["fine"]
     states = [""]
@@ -52,10 +52,10 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         )
         below = len(cells) + LEAST_SENTENCE > width
         line = _cut(cells if below else f"{cells}  {row[-1]}", width)
-        if colours and state:
-            line = line.replace(state, f"{_colour(state)}{state}{PLAIN}", 1)
+        if colors and state:
+            line = line.replace(state, f"{_color(state)}{state}{PLAIN}", 1)
             line = f"{LEVELS[level]}{line[:1]}{PLAIN}{line[1:]}" if level in LEVELS else line
-        elif colours:
+        elif colors:
             line = f"{GREY}{line}{PLAIN}"
         lines.append(line)
         if below and state:
@@ -64,17 +64,17 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         if queue := master["queue"]:
             holders = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
             lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{holders}"]
-        lines += messages(master["prefix"], master["messages"], master["prefix"], colours=colours)
+        lines += messages(master["prefix"], master["messages"], master["prefix"], colors=colors)
         for one in master["slaves"]:
             pair = f"{master['prefix']} → {one['slave']}"
-            lines += messages(pair, one["messages"], master["prefix"], one["slave"], colours=colours)
+            lines += messages(pair, one["messages"], master["prefix"], one["slave"], colors=colors)
     for broken in overview["broken"]:
         lines += ["", f"{broken['prefix'] or 'a file'}: {counted(len(broken['mistakes']), 'mistake')}"]
         lines += [f"    {mistake}" for mistake in broken["mistakes"]]
     return lines
 
 
-def details(one: WholeSlave, *, colours: bool) -> list[str]:
+def details(one: WholeSlave, *, colors: bool) -> list[str]:
     """Lines about one slave. `one`: the content of its `state.json`."""
     shown, found = _shown(one), one["messages"]
     gate = [closure.partition(": ")[0] if _says(found, _reason(closure)) else closure for closure in one["closures"]]
@@ -91,7 +91,7 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
     }
     if one["database"]:
         facts["database"] = one["database"]
-    head = f"{_colour(shown)}{shown}{PLAIN}" if colours else shown
+    head = f"{_color(shown)}{shown}{PLAIN}" if colors else shown
     sentence = _sentence(one["prefix"], one)
     lines = [f"{one['prefix']} → {one['slave']}: {head}. {sentence[:1].upper()}{sentence[1:]}"]
     lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
@@ -106,7 +106,7 @@ def details(one: WholeSlave, *, colours: bool) -> list[str]:
         lines += [f"      {_moment(event['at'])}  {event['text']}" for event in events[-EVENTS_SHOWN:]]
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
-    return [*lines, *messages("", found, one["prefix"], one["slave"], colours=colours)]
+    return [*lines, *messages("", found, one["prefix"], one["slave"], colors=colors)]
 
 
 def _shown_time(text: str | None) -> str:
@@ -153,8 +153,8 @@ def _shown(one: SlaveOverview) -> str:
     return STATES.get(one["state"], one["state"])
 
 
-def _colour(shown: str) -> str:
-    return COLOURS.get(next((state for state, text in STATES.items() if text == shown), shown), "")
+def _color(shown: str) -> str:
+    return COLORS.get(next((state for state, text in STATES.items() if text == shown), shown), "")
 
 
 def _sentence(prefix: str, one: SlaveOverview) -> str:
@@ -188,7 +188,7 @@ def _padded(text: str, size: int, column: int) -> str:
 
 
 def messages(
-    name: str, found: Sequence[MessageData], prefix: str = "", slave: str = "", *, colours: bool = False
+    name: str, found: Sequence[MessageData], prefix: str = "", slave: str = "", *, colors: bool = False
 ) -> list[str]:
     """The findings with the commands that help."""
     lines = []
@@ -196,7 +196,7 @@ def messages(
         if message["level"] == "fine":
             continue
         mark = MARKS[message["level"]]
-        mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colours else mark
+        mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colors else mark
         text = at_terminal(message["text"], prefix, slave)
         lines.append(f"{mark} {name}: {text}" if name else f"{mark} {text}")
         if message["question"]:

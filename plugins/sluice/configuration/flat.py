@@ -267,7 +267,7 @@ class _Flat:
             self._wrong(entry, "names no schema", f"write table.public.{parts[0]}, with the table's schema")
             return
         if len(parts) == 3:
-            # Drop the catalogue: a connection has only one.
+            # Drop the catalog: a connection has only one.
             parts = parts[1:]
         if len(parts) != 2:
             self._wrong(entry, "does not name one table", "write table.SCHEMA.TABLE")

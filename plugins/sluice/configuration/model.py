@@ -246,7 +246,7 @@ class Replication(Options):
         if self.master.capture == REDO:
             section.need("redo", "name there program and schema, see docs/redo.md")
         if self.replicate.any and (self.master.stream or self.master.vendor != FIRST):
-            problem = "views and sequences are read from the catalogue of a PostgreSQL master, and this one has none"
+            problem = "views and sequences are read from the catalog of a PostgreSQL master, and this one has none"
             section.wrong(problem, "take the section out", "replicate")
         if not self.master.stream:
             return self

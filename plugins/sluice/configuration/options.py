@@ -157,7 +157,7 @@ class VerifyOptions(Options):
     max_age_days: int = option(8, whole(0, 3_650))
     """After so many days without being found identical a table needs a person; 0 for never."""
     keep_reports_days: int = option(90, whole(0, 36_500))
-    """How long reports are kept; 0 for ever."""
+    """How long reports are kept; 0 forever."""
     spark_above: int = option(5_000_000, whole(0, 10**15))
     """A table with more rows is read by several tasks of Spark."""
 
@@ -176,9 +176,9 @@ class HousekeepingOptions(Options):
     """How long housekeeping keeps files and rejects."""
 
     keep_files_days: int = option(30, whole(0, 36_500))
-    """Days that folders of carried files are kept after their initial update began; 0 for ever."""
+    """Days that folders of carried files are kept after their initial update began; 0 forever."""
     keep_rejects_days: int = option(90, whole(0, 36_500))
-    """Days that changes are kept in REJECTS after they were settled; 0 for ever."""
+    """Days that changes are kept in REJECTS after they were settled; 0 forever."""
 
 
 @dataclass(frozen=True)

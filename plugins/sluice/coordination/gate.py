@@ -44,7 +44,7 @@ class Closure:
         """The reason of a stopped apply, and how to start it again."""
         if RESTART_APPLY in self.reason:
             return self.reason
-        return f"{self.reason.rstrip('.')}. Mend that, then {RESTART_APPLY}."
+        return f"{self.reason.rstrip('.')}. Fix that, then {RESTART_APPLY}."
 
     def __str__(self) -> str:
         return f"{self.name} ({self.by}, {self.at[11:16]} UTC): {self.reason}"

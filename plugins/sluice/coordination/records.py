@@ -191,7 +191,7 @@ class DefinitionGap:
     what: str
     """What is lacking and why, a sentence without full stop."""
     statement: str
-    """SQL that mends it, several statements with `;` between them; empty if a DAG mends it."""
+    """SQL that fixes it, several statements with `;` between them; empty if a DAG fixes it."""
     since: str
     """When it was first found, ISO 8601, UTC. It begins again if Redis lost it."""
 
@@ -363,7 +363,7 @@ class Notified:
         self._client, self._prefix = client, prefix
 
     def of(self, notice: str) -> RedisFlag:
-        """Whether the notice was sent. It is forgotten when its cause is mended: the next occasion is sent again."""
+        """Whether the notice was sent. It is forgotten when its cause is fixed: the next occasion is sent again."""
         return RedisFlag(self._client, f"sluice:{self._prefix}:told:{notice}", 180 * DAY_SECONDS)
 
 

@@ -11,7 +11,7 @@ class DatabaseError(SluiceError):
     """A database server refused, failed or did not answer."""
 
     server = ""
-    """The server, as `ConnectionInfo.server` names it; empty where the error has travelled."""
+    """The server, as `ConnectionInfo.server` names it; empty where the error has traveled."""
     reason = ""
     """The server's message, without its name and without a remedy; empty if the error came from another process."""
     server_code = ""

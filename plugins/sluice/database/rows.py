@@ -268,7 +268,7 @@ class MasterSelection(RowSelection, Protocol):
         ...
 
     def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
-        """The runs of neighbouring rows that match `where`, in key order, between `lo` and `hi`.
+        """The runs of neighboring rows that match `where`, in key order, between `lo` and `hi`.
 
         Each ends at the next row that does not match. Reads the table once.
         """

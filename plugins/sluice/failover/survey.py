@@ -284,7 +284,7 @@ def blockers(
     if action is Action.PLANNED:
         reasons += _of_planned(facts, reverse)
     elif (facts.refuses or not facts.silent) and not override:
-        planned = f"is there, but: {facts.silent} Mend that" if facts.refuses else "answers"
+        planned = f"is there, but: {facts.silent} Fix that" if facts.refuses else "answers"
         reasons.append(
             f"The master {facts.master} {planned}. Choose the action planned, which loses nothing; or, should its "
             "application be kept away from it for good, trigger this again with override."

@@ -142,7 +142,7 @@ def load_worker(
     """Loads until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
     `loader`: a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and a suffix. Raises
-    `LoadEnded` when the update was cancelled, other `Terminal` for what a person must fix, `JobOver`, and `Transient`
+    `LoadEnded` when the update was canceled, other `Terminal` for what a person must fix, `JobOver`, and `Transient`
     when outages outlast `WAIT_SECONDS`. A begun block is given back in any case.
     """
     worker = Loader(update, loader, stopped)

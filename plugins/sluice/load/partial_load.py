@@ -4,7 +4,7 @@ All other changes are applied meanwhile. A chosen range is one block or several,
 replaces its rows on the slave, and then it catches up with the changes after its marker. The ranges of a table that are
 not chosen count as stored and caught up, so that every change to them is applied.
 
-A condition chooses ranges too: each run of rows, neighbours in key order, for which it holds on the master, with small
+A condition chooses ranges too: each run of rows, neighbors in key order, for which it holds on the master, with small
 gaps included, and the places of rows for which it holds only on the slave.
 """
 
@@ -56,7 +56,7 @@ BEHIND_SECONDS, BEHIND_LOOK_SECONDS = 20.0, 0.25
 """How long, and how often, to look whether the apply has passed changes of definitions that may be pending."""
 RECONFIGURED = "the configuration gives it other columns than the slave has; a load creates it again"
 GIVEN_UP = " (given up)"
-"""Appended to the id of a cancelled partial load, so that none of its steps or workers continues."""
+"""Appended to the id of a canceled partial load, so that none of its steps or workers continues."""
 
 
 def tables_not_ready(update: Update, states: TableStates, tables: Sequence[TableName]) -> Terminal:
@@ -247,7 +247,7 @@ def _expect_owner(update: Update, slave: Session) -> None:
 
 
 MOST_RANGES = 1_000
-"""Ranges of one table, which the apply looks at with each window. Where there are more, neighbours are joined."""
+"""Ranges of one table, which the apply looks at with each window. Where there are more, neighbors are joined."""
 SKIPPED_ROWS = 1_000
 """Rows between two runs up to which both become one range: reading the gap costs less than another block."""
 MOST_STRAYS = 20_000

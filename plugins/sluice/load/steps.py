@@ -108,7 +108,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
 def create_tables(update: Update) -> list[TableName]:
     """Makes the slave's tables, or empties them, or keeps them, by policy. Returns those that were made.
 
-    Raises `TablesDiffer`, `tables-exist` before anything is changed, `LoadEnded` when the update was cancelled. Does
+    Raises `TablesDiffer`, `tables-exist` before anything is changed, `LoadEnded` when the update was canceled. Does
     nothing when the load has begun.
     """
     with on_slave(update) as slave:
@@ -235,7 +235,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
             if part:
                 partial_load.give_up(update, slave, owner.update_id, reason)
-                log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
+                log.info("%s: initial update %s canceled: %s", update, owner.update_id, reason)
                 return True
             checkpoints.move(SlaveState.INCONSISTENT, reason)
             # Blocks stay in BLOCKS: an apply in the middle of a window still decides by them, then rolls back. Blocks
@@ -243,7 +243,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             BlockStore.of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         _note_status(update, store, SlaveState.INCONSISTENT, reason)
-        log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
+        log.info("%s: initial update %s canceled: %s", update, owner.update_id, reason)
         return True
 
 
@@ -292,7 +292,7 @@ def arrive(update: Update, store: Redis) -> None:
     """Makes the slave NORMAL when all blocks are stored that were read in one snapshot, and opens the gate.
 
     The slave is then what the master was at the snapshot, and the changes after it are applied. Does nothing where
-    each block has its own marker. Raises `Transient` for outages, `LoadEnded` when the update was cancelled.
+    each block has its own marker. Raises `Transient` for outages, `LoadEnded` when the update was canceled.
     """
     if update.selection.partial:
         return  # each table becomes ready when it has caught up
@@ -429,7 +429,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
 
 
 def _continues(update: Update, slave: Session) -> bool:
-    """Whether this update owns the slave already and was not cancelled."""
+    """Whether this update owns the slave already and was not canceled."""
     owner = owner_of(update, slave)
     return owner is not None and owner.update_id == update.update_id and owner.state is not SlaveState.INCONSISTENT
 

@@ -62,7 +62,7 @@ labels of enums: the block was read after DDL that the slave does not have yet."
 
 
 class BlockOvertaken(Transient):
-    """The block is no longer this worker's: it was cancelled, or another worker has it."""
+    """The block is no longer this worker's: it was canceled, or another worker has it."""
 
 
 class JobOver(Transient):
@@ -248,7 +248,7 @@ class BlockWorker(ABC):
             raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
 
     def _beat(self, block: Block) -> Callable[[], None]:
-        """A function that checks once a second that the block is still this worker's, so that cancelled work ends."""
+        """A function that checks once a second that the block is still this worker's, so that canceled work ends."""
         last = time.monotonic()
 
         def beat() -> None:

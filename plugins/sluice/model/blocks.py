@@ -183,7 +183,7 @@ class TableBlocks:
 
     @property
     def outline(self) -> "TableBlocks":
-        """Fewer blocks: neighbours are joined if both have caught up, or neither has."""
+        """Fewer blocks: neighbors are joined if both have caught up, or neither has."""
         merged: list[Block] = []
         for block in self.blocks:
             if merged and merged[-1].caught_up == block.caught_up:
@@ -205,7 +205,7 @@ class TableBlocks:
         return [block for block in behind if block.settled(end)]
 
     def merged(self, applied: Position) -> "TableBlocks":
-        """Fewer blocks, for changes after `applied`: neighbours with the same decision for every change are joined.
+        """Fewer blocks, for changes after `applied`: neighbors with the same decision for every change are joined.
 
         Planned blocks drop changes, blocks that are being read wait, and blocks that have caught up apply.
         """

@@ -73,7 +73,7 @@ class ConflictRule:
             return Decision(Winner.SLAVE, "the row was deleted on the slave")
         return _newest(self.newest, change.new, slave_row)
 
-    def mends(self, master_row: Row | None, slave_row: Row | None) -> bool:
+    def fixes(self, master_row: Row | None, slave_row: Row | None) -> bool:
         """Whether a repair writes the master's row to the slave, if the two differ. Raises `Undecidable`.
 
         By `newest`, a row that only one side has is inserted on the other, since it is unknown whether it was deleted

@@ -2,7 +2,7 @@
 
 A row is a sequence of `<col name="C">value</col>` in the order of the columns, without generated ones.
 `sluice.database.xml_images` does the same for millions of rows at once, and uses this module for rows that it does not
-recognise.
+recognize.
 
 | value | form |
 |---|---|
@@ -42,7 +42,7 @@ def malformed_content(content: str, at: int, reason: str = "is no column") -> Te
     """A CONTENT or OLDCONTENT that Sluice's triggers did not write; `content` is its text."""
     return Terminal(
         f"The content of a change cannot be read: at character {at}, {content[at : at + 60]!r} {reason}. "
-        "Something else wrote to ITEMS; remove or mend that row, or start an initial update.",
+        "Something else wrote to ITEMS; remove or fix that row, or start an initial update.",
         code="malformed-content",
     )
 

@@ -30,14 +30,14 @@ class Issue:
     why: str
     """What it is needed for, or what happens without it: a sentence without full stop, in lower case."""
     statement: str | None
-    """The SQL that mends it: statements with `;` between them, names quoted if necessary."""
+    """The SQL that fixes it: statements with `;` between them, names quoted if necessary."""
     severity: Severity = Severity.ERROR
     by: str = ADMINISTRATOR
     """Who may run the statement."""
     remedy: str = ""
     """What to do if no statement helps: a sentence with full stop."""
     in_file: bool = False
-    """It has to be mended in the replication's file, not on the server."""
+    """It has to be fixed in the replication's file, not on the server."""
     server: str = ""
     """The server: `user@host:port/database` and the Airflow connection."""
 

@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Match:
-    """Neighbouring rows, in key order, that match a condition."""
+    """Neighboring rows, in key order, that match a condition."""
 
     range: Range
     skipped: int = 0
@@ -68,7 +68,7 @@ def without_small_gaps(matches: Iterable[Match], most: int) -> Iterator[Range]:
 
 
 def joined(ranges: Iterable[Range], most: int) -> list[Range]:
-    """Ranges in key order, with adjacent ones joined. If there are more than `most`, neighbours are joined with the
+    """Ranges in key order, with adjacent ones joined. If there are more than `most`, neighbors are joined with the
     rows between them."""
     result: list[Range] = []
     for lo, hi in ranges:

@@ -47,7 +47,7 @@ def how_to_settle(tables: Iterable[str]) -> str:
     return (
         f"Changes of {listed(names, TABLES_SHOWN, 'table')} are set aside in REJECTS, so the slave differs from its "
         "master there. Start the DAG rejects with the action list, which shows them, or start the DAG resync with the "
-        "action repair, which mends their rows."
+        "action repair, which fixes their rows."
     )
 
 

@@ -43,17 +43,17 @@ def _start(to: Api, order: Order) -> Done:
 
 
 def _cancel(to: Api, order: Order) -> Done:
-    cancelled = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
-    if not cancelled:
+    canceled = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
+    if not canceled:
         raise Terminal(
             f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.",
             code="nothing-runs",
         )
-    for run in cancelled:
+    for run in canceled:
         # The person knows: only what the slave is now is shown.
-        note = f"{order.why} ({PUT_ASIDE}a person: cancelled)"
+        note = f"{order.why} ({PUT_ASIDE}a person: canceled)"
         to.call("PATCH", run_path(api.UPDATE, run), {"state": FAILED, "note": note})
-    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in cancelled), awaited=False)
+    return Done("The initial update is canceled", tuple((api.UPDATE, run) for run in canceled), awaited=False)
 
 
 def waiting(to: Api, prefix: str, slave: str) -> list[Waiting]:

@@ -229,7 +229,7 @@ def _transformations(
             transforms.of(shape, master)
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
-            issues.append(Issue("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+            issues.append(Issue("", "a transformation that fits", why, None, remedy=f"Fix {invalid.rule.place}."))
     return issues
 
 
@@ -313,7 +313,7 @@ def _conflict_exits(slave: SlaveConfig) -> list[Issue]:
                 imported(rule.exit)
         except FunctionMissing as missing:
             issues.append(
-                Issue("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Mend it.")
+                Issue("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Fix it.")
             )
     return issues
 

@@ -1,7 +1,7 @@
 """Blocks of Oracle redo logs: their checksums, the header of a log, and the first block, which ASM does not return. No
 I/O.
 
-Little-endian, as on all machines with Oracle Linux; a big-endian log is recognised by the order of its mark.
+Little-endian, as on all machines with Oracle Linux; a big-endian log is recognized by the order of its mark.
 """
 
 import struct

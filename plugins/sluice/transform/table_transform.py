@@ -272,7 +272,7 @@ class TableTransform:
             self._mask,
             f"an expression of {self.rule.place} cannot be computed",
             _VALUE.sub("…", str(failing[0][1])) if failing else "it fails",
-            "Write it so that it gives a value for this row as well (TRY_CAST gives NULL where CAST fails), or mend "
+            "Write it so that it gives a value for this row as well (TRY_CAST gives NULL where CAST fails), or fix "
             "the row on the master.",
         )
 
@@ -293,7 +293,7 @@ class TableTransform:
             self._mask,
             f"the exit {user_exit.name} of {self.rule.place} fails",
             first.kind if masked and isinstance(first, ExitRefused) else str(first),
-            f"Mend the function, then {RESTART_APPLY}: a process imports it once. Or mend the row on the master.",
+            f"Fix the function, then {RESTART_APPLY}: a process imports it once. Or fix the row on the master.",
         )
 
     def _keys(self, by_name: Mapping[str, Texts], places: Sequence[int]) -> list[dict[str, str | None]]:

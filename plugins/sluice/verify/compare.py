@@ -206,7 +206,7 @@ class _Comparison:
             self._sampled(digests, sample)
             return
         for unequal_rows in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
-            finding.travelled += unequal_rows.travelled
+            finding.traveled += unequal_rows.traveled
             for kind, row, copies in unequal_rows.rows:
                 self._keep(kind, [row], copies)
                 if not finding.key:
@@ -224,7 +224,7 @@ class _Comparison:
         finding.rows_master = sum(count for count, _ in master.values())
         finding.rows_slave = sum(count for count, _ in slave.values())
         finding.blocks = len(master.keys() | slave.keys())
-        finding.travelled += len(master) + len(slave)
+        finding.traveled += len(master) + len(slave)
         wrong = sorted(unequal(master, slave))
         finding.blocks_different = len(wrong)
 
@@ -391,7 +391,7 @@ class _Comparison:
 
     def _drawn(self, digests: Digests, keys: Sequence[Row], of_master: bool) -> None:
         """Compares drawn rows; of those drawn on the slave, only whether the master has them."""
-        self.finding.travelled += 2 * len(keys)
+        self.finding.traveled += 2 * len(keys)
         for key, present_row, slave_row in self._rows(digests, keys):
             master_row = self._former_row(key) if key in self.before else present_row
             if not of_master:

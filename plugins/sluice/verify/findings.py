@@ -79,7 +79,7 @@ class Changes(StrEnum):
     ) -> "Changes":
         """For two rows that differ."""
         try:
-            return cls.SLAVE if rule.mends(master, slave) else cls.MASTER
+            return cls.SLAVE if rule.fixes(master, slave) else cls.MASTER
         except Undecidable:
             return cls.NEITHER
 
@@ -167,7 +167,7 @@ class TableFinding:
     """For a random sample: the number of rows on the side with fewer. 0 if all were compared."""
     upper_bound: float | None = None
     """For a sample: the largest share of wrong rows, with a confidence of 95 %."""
-    travelled: int = 0
+    traveled: int = 0
     """Rows, or digests of rows, that were transferred."""
 
     def explain(self, rejects: Iterable[Reject]) -> None:

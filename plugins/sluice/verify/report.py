@@ -88,7 +88,7 @@ def _finding(finding: TableFinding, mask: Mask) -> FindingReport:
         "proposed": {str(changes): count for changes, count in finding.proposed.items()},
         "seconds": round(finding.seconds, 3),
         "apply_seconds": round(finding.paused, 4),
-        "travelled": finding.travelled,
+        "traveled": finding.traveled,
     }
 
 

@@ -59,7 +59,7 @@ class FindingReport(TypedDict):
     proposed: dict[str, int]
     seconds: float
     apply_seconds: float
-    travelled: int
+    traveled: int
 
 
 class TableReport(FindingReport):

@@ -41,7 +41,7 @@ class Unequal:
 
     rows: list[tuple[Kind, Row, int]]
     """How each differs, its key (without a key, the whole row), and how many copies."""
-    travelled: int
+    traveled: int
     """How many rows, or digests of rows, were read."""
 
 

@@ -59,7 +59,7 @@ def test_a_failing_array_leaves_nothing_and_the_transaction_goes_on(
     assert found == {1: "kept", 2: "kept"}
 
 
-def test_a_call_is_cancelled_from_another_thread_and_the_session_lives_on(session: DriverSession) -> None:
+def test_a_call_is_canceled_from_another_thread_and_the_session_lives_on(session: DriverSession) -> None:
     told: list[Exception] = []
 
     def sleep() -> None:

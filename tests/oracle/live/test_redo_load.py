@@ -181,7 +181,7 @@ def test_a_slave_is_loaded_while_redo_goes_on_and_becomes_the_master(loaded: Cal
     assert len(rig.redo.rows) > 20
 
 
-def test_a_slave_is_compared_with_the_master_while_redo_goes_on_and_mended(loaded: Callable[..., Loaded]) -> None:
+def test_a_slave_is_compared_with_the_master_while_redo_goes_on_and_fixed(loaded: Callable[..., Loaded]) -> None:
     rig = loaded()
     rig.redo.transactions(30)
     with rig.merging():

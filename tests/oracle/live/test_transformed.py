@@ -59,7 +59,7 @@ def assert_transformed(pair: OracleRig) -> None:
     assert [plain(tuple(row)) for row in pair.slave.run(ON_SLAVE)] == expected
 
 
-def test_loaded_applied_compared_and_mended(rig: Callable[..., OracleRig]) -> None:
+def test_loaded_applied_compared_and_fixed(rig: Callable[..., OracleRig]) -> None:
     pair = rig(TABLES, lines=LINES, lossy_columns='"public.*.*"')
     update = pair.load()
     with pair.apply() as running:

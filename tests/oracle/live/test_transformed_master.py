@@ -69,7 +69,7 @@ def assert_transformed(pair: OracleMasterRig) -> None:
     assert found == [(int(key), *row) for key, *row in pair.master.run(ON_MASTER)]
 
 
-def test_loaded_applied_compared_and_mended(master_rig: Callable[..., OracleMasterRig]) -> None:
+def test_loaded_applied_compared_and_fixed(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig(TABLES, lines=LINES, lossy_columns="'*'")
     fill(pair)
     update = pair.load()

@@ -305,21 +305,21 @@ def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> N
 
 
 class Frozen(ThreadExecutor):
-    """Executors that never finish; once cancelled, they end, or are `stuck`."""
+    """Executors that never finish; once canceled, they end, or are `stuck`."""
 
     def __init__(self, *, stuck: bool = False) -> None:
         super().__init__()
         self.stuck = stuck
-        self.begun, self.cancelled = threading.Event(), threading.Event()
+        self.begun, self.canceled = threading.Event(), threading.Event()
 
     def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
         self.begun.set()
-        (threading.Event() if self.stuck else self.cancelled).wait()
-        raise ExecutorsFailed("cancelled")
+        (threading.Event() if self.stuck else self.canceled).wait()
+        raise ExecutorsFailed("canceled")
 
     def cancel(self) -> None:
         self.ready = False
-        self.cancelled.set()
+        self.canceled.set()
 
 
 @pytest.mark.long
@@ -331,7 +331,7 @@ def test_an_apply_that_waits_for_spark_reports_it_and_can_be_stopped(rig: Callab
     with running:
         pair.await_that(frozen.begun.is_set)
         pair.await_that(lambda: "Spark stages" in str(running.loop.report.status.read().get("activity")))
-    assert frozen.cancelled.is_set()
+    assert frozen.canceled.is_set()
     with pair.apply():
         pair.await_current()
     assert pair.differences() == {}
@@ -349,7 +349,7 @@ def test_while_spark_is_stuck_the_apply_takes_a_large_window_itself(
     running.loop.applier.stage_driver.executor = stuck
     with running:
         pair.await_current()
-    assert stuck.begun.is_set() and stuck.cancelled.is_set()
+    assert stuck.begun.is_set() and stuck.canceled.is_set()
     assert pair.differences() == {}
 
 

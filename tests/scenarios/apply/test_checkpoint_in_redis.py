@@ -295,7 +295,7 @@ def test_a_right_that_the_login_of_redis_loses_is_an_outage(
 def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     kept: Callable[..., Rig], epochs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis has a position whose changes the slave has lost; to go on from it would lose them for ever."""
+    """Redis has a position whose changes the slave has lost; to go on from it would lose them forever."""
     pair = kept(TABLE)
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")

@@ -69,10 +69,10 @@ CASES: dict[str, list[str]] = {
         "INSERT INTO public.plain VALUES (10, 'happy')",
     ],
     "a column of a new type is added": [
-        "CREATE TYPE public.colour AS ENUM ('red', 'green')",
-        "ALTER TABLE public.plain ADD c public.colour DEFAULT 'red'",
+        "CREATE TYPE public.color AS ENUM ('red', 'green')",
+        "ALTER TABLE public.plain ADD c public.color DEFAULT 'red'",
         "UPDATE public.plain SET c = 'green' WHERE id = 1",
-        "ALTER TYPE public.colour ADD VALUE 'blue'",
+        "ALTER TYPE public.color ADD VALUE 'blue'",
         "INSERT INTO public.plain VALUES (10, 'sad', 'blue')",
     ],
 }

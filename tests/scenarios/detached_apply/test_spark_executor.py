@@ -118,7 +118,7 @@ def test_a_cancel_interrupts_its_job_and_no_other(executor: SparkExecutor, spark
 
         return task
 
-    folders = [tmp_path / "cancelled", tmp_path / "other"]
+    folders = [tmp_path / "canceled", tmp_path / "other"]
     with ThreadPoolExecutor(2) as pool, ExitStack() as whatever_fails:
         work = []
         for each, folder in zip((executor, other), folders, strict=True):

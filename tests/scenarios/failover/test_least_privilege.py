@@ -79,5 +79,5 @@ def test_objects_that_the_account_may_not_create_are_left_to_a_person(
         shop.bring_functions("schema owner")
         for line in said["complete"].splitlines():
             if "refused (" in line and line.endswith(";"):
-                shop.slave.execute(line.partition("mend that and run: ")[2].encode())
+                shop.slave.execute(line.partition("fix that and run: ")[2].encode())
         assert shop.unmade() == []

@@ -21,7 +21,7 @@ UNFORESEEN = "in a way nobody foresaw"
 
 
 class ApplyFailed(AssertionError):
-    """An apply needed a person, and there was nothing to mend; or it ended with an error that nobody classified."""
+    """An apply needed a person, and there was nothing to fix; or it ended with an error that nobody classified."""
 
 
 def last_lines(log: Path) -> str:

@@ -1,4 +1,4 @@
-"""Carries out the strikes of a plan, and mends them when their time is over; all in the servers' own thread."""
+"""Carries out the strikes of a plan, and fixes them when their time is over; all in the servers' own thread."""
 
 import math
 import os
@@ -21,7 +21,7 @@ from tests.scenarios.faults.plan import Fault, Plan, Strike
 from tests.scenarios.faults.servers import Servers
 from workload.faults.freezer import Freezer
 from workload.faults.proxy import Ambush, Moment, Proxy, Weather
-from workload.faults.striker import Mend, Striker, nothing
+from workload.faults.striker import Fix, Striker, nothing
 
 FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
@@ -122,15 +122,15 @@ class Hand:
             raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(self._lacking())}")
 
     def _await_progress(self) -> None:
-        """Waits until all is mended and a reader saw the slave advance: strikes prove little before that."""
+        """Waits until all is fixed and a reader saw the slave advance: strikes prove little before that."""
         wait = self._striker.wait
         wait(PROGRESS_SECONDS, lambda: self._striker.fixed)
         before = self._applied()
         if not wait(PROGRESS_SECONDS, lambda: self._applied() != before):
-            raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is mended")
+            raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is fixed")
         staged = self.applies.staged
         if self.plan.spark and not wait(PROGRESS_SECONDS, lambda: self.applies.staged > staged):
-            raise AssertionError(f"Spark stages nothing for {PROGRESS_SECONDS:.0f} s, though all is mended")
+            raise AssertionError(f"Spark stages nothing for {PROGRESS_SECONDS:.0f} s, though all is fixed")
 
     def _strike(self, strike: Strike) -> None:
         """Repeats a strike until it hits. Raises `AssertionError` if it never does."""
@@ -144,11 +144,11 @@ class Hand:
         if not hit:
             raise AssertionError(f"nothing met it in {STRIKE_SECONDS:.0f} s: {strike}")
 
-    def _try(self, strike: Strike) -> Mend | None:
-        """Strikes at the strike's moment; returns how to mend it, or None if there was nothing to strike."""
+    def _try(self, strike: Strike) -> Fix | None:
+        """Strikes at the strike's moment; returns how to fix it, or None if there was nothing to strike."""
         if strike.moment is Moment.NOW:
             return self._act(strike)
-        acted: list[Mend | None] = []
+        acted: list[Fix | None] = []
         proxy = self.servers.proxies["slave"]
 
         def spring() -> bool:
@@ -161,7 +161,7 @@ class Hand:
         proxy.lie_in_wait(None)
         return acted[0] if acted else None
 
-    def _act(self, strike: Strike) -> Mend | None:
+    def _act(self, strike: Strike) -> Fix | None:
         fix = self._do(strike)
         if fix is not None:
             self.say(str(strike))
@@ -188,8 +188,8 @@ class Hand:
         assert isinstance(server, PostgresServer)
         return server
 
-    def _do(self, strike: Strike) -> Mend | None:
-        """Strikes; returns how to mend it, or None if there was nothing to strike."""
+    def _do(self, strike: Strike) -> Fix | None:
+        """Strikes; returns how to fix it, or None if there was nothing to strike."""
         fault, applies, servers = strike.fault, self.applies, self.servers
         match fault:
             case Fault.KILL_APPLY | Fault.END_APPLY:
@@ -237,12 +237,12 @@ class Hand:
             case Fault.CUT | Fault.HALVE | Fault.STALL | Fault.SLOW:
                 return self._spoil(servers.proxies[strike.place], strike)
 
-    def _signal_apply(self, number: int) -> Mend | None:
+    def _signal_apply(self, number: int) -> Fix | None:
         process = self.applies.current
         return nothing if process is not None and process.send(number) else None
 
-    def _usurp(self, *, freeze: bool) -> Mend | None:
-        """Gives the lease to another holder; the second apply is started when the strike is mended."""
+    def _usurp(self, *, freeze: bool) -> Fix | None:
+        """Gives the lease to another holder; the second apply is started when the strike is fixed."""
         if freeze and not self.applies.freeze():
             return None
         if self._redis("DEL", "sluice:DEMO_:dr1:lease") is None:
@@ -255,7 +255,7 @@ class Hand:
 
         return fix
 
-    def _strike_spark(self, word: str, strike: Strike, *, freeze: bool, last: bool = False) -> Mend | None:
+    def _strike_spark(self, word: str, strike: Strike, *, freeze: bool, last: bool = False) -> Fix | None:
         """Strikes the first process of Spark of this kind, or the last: a daemon comes before the workers that it
         forked."""
         found = self.servers.spark_parts(word)
@@ -271,7 +271,7 @@ class Hand:
             return nothing
         return lambda: struck.send(signal.SIGCONT)
 
-    def _fill_disk_of_spark(self) -> Mend | None:
+    def _fill_disk_of_spark(self) -> Fix | None:
         """Fills the disk, so that the next execution finds no room for the library's archive."""
         if not self.servers.spark_parts(EXECUTOR):
             return None
@@ -279,14 +279,14 @@ class Hand:
         self._kill_executors(None)
         return lambda: self.servers.limit_spark(resource.RLIM_INFINITY)
 
-    def _kill_executors(self, count: int | None) -> Mend | None:
+    def _kill_executors(self, count: int | None) -> Fix | None:
         """Kills so many executors, None for all."""
         found = self.servers.spark_parts(EXECUTOR)[:count]
         for process in found:
             process.send(signal.SIGKILL)
         return nothing if found else None
 
-    def _kill_server(self, server: Server, number: int) -> Mend | None:
+    def _kill_server(self, server: Server, number: int) -> Fix | None:
         process = server.process()
         if process is None:
             return None
@@ -305,14 +305,14 @@ class Hand:
         server.start(die_with_parent=True)
         self.say(f"{server.name} is up")
 
-    def _freeze(self, server: Server) -> Mend | None:
+    def _freeze(self, server: Server) -> Fix | None:
         process = server.process()
         if process is None or self._freezer.holds(server.name):
             return None
         self._freezer.freeze(server.name, descendants(process.pid))
         return lambda: self._freezer.thaw(server.name)
 
-    def _redis(self, *command: str) -> Mend | None:
+    def _redis(self, *command: str) -> Fix | None:
         import redis
 
         try:
@@ -322,7 +322,7 @@ class Hand:
             return None
         return nothing
 
-    def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
+    def _end_sessions(self, place: str, *, kill: bool) -> Fix | None:
         server = self._postgres(place)
         if self._freezer.holds(server.name):
             return None
@@ -339,7 +339,7 @@ class Hand:
             return None
         return nothing if pids else None
 
-    def _end_sessions_of_mariadb(self, server: MariaDBServer) -> Mend | None:
+    def _end_sessions_of_mariadb(self, server: MariaDBServer) -> Fix | None:
         if self._freezer.holds(server.name):
             return None
         try:
@@ -353,7 +353,7 @@ class Hand:
             return None
         return nothing if numbers else None
 
-    def _limit_files(self, server: PostgresServer, size: int) -> Mend | None:
+    def _limit_files(self, server: PostgresServer, size: int) -> Fix | None:
         """Limits files: new backends inherit the limit from the postmaster; running ones get it one by one."""
         process = server.process()
         if process is None:
@@ -364,7 +364,7 @@ class Hand:
 
         def fix() -> None:
             limit(None)
-            # One that panicked may be unable to come up by itself; PostgreSQL 18 has been seen to wait for ever for
+            # One that panicked may be unable to come up by itself; PostgreSQL 18 has been seen to wait forever for
             # a process of its recovery that had failed, with a lock file that still called it ready.
             if not self._freezer.holds(server.name) and not await_true(lambda: _answers(server), READY_SECONDS):
                 self._start(server)
@@ -372,7 +372,7 @@ class Hand:
         limit(size)
         return fix
 
-    def _spoil(self, proxy: Proxy, strike: Strike) -> Mend | None:
+    def _spoil(self, proxy: Proxy, strike: Strike) -> Fix | None:
         match strike.fault:
             case Fault.CUT:
                 return nothing if proxy.cut() or strike.moment is not Moment.NOW else None

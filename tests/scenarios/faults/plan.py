@@ -87,7 +87,7 @@ class Strike:
     moment: Moment = Moment.NOW
     place: str = ""
     seconds: float = 0.0
-    """Until it is mended, where something has to be; infinity: never."""
+    """Until it is fixed, where something has to be; infinity: never."""
     cut: bool = False
     """At a COMMIT: whether the connection is cut afterwards as well."""
     hasty: bool = False
@@ -98,7 +98,7 @@ class Strike:
     def _lasts(self) -> str:
         if not self.seconds:
             return ""
-        return "for ever" if math.isinf(self.seconds) else f"for {self.seconds:.2f} s"
+        return "forever" if math.isinf(self.seconds) else f"for {self.seconds:.2f} s"
 
     def __str__(self) -> str:
         return " ".join(
@@ -163,7 +163,7 @@ SPARK_SECONDS, CLUSTER_SECONDS = 2.0, 8.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.stage_driver`). In a
 cluster each session's Python workers import the library themselves."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
-"""What in one of two cases is not mended until Spark's server is started anew: the apply must get over it by itself."""
+"""What in one of two cases is not fixed until Spark's server is started anew: the apply must get over it by itself."""
 
 
 def plan(seed: int) -> Plan:

@@ -10,7 +10,7 @@ from tests.scenarios.faults.reader import Look
 History = Mapping[int, Sequence[int]]
 """Of each writer, the transaction IDs of its committed transactions, in their order."""
 Spans = Mapping[int, Mapping[int, tuple[float, float]]]
-"""Of each writer and number of a transaction, when it began and when it was confirmed (for ever: infinity)."""
+"""Of each writer and number of a transaction, when it began and when it was confirmed (forever: infinity)."""
 
 
 def of_history(history: Iterable[tuple[int, int, int]]) -> dict[int, list[int]]:

@@ -226,7 +226,7 @@ def running(stack: Stack) -> list[str]:
 
 
 @pytest.mark.long
-def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_one_starts_clean(stack: Stack) -> None:
+def test_canceled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_one_starts_clean(stack: Stack) -> None:
     folder = stack.home.root.parent
     waits = "waits: initial.throttle.pause is set in "
     for task in ("load", "approve", "import_files"):

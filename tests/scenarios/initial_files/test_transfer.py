@@ -350,7 +350,7 @@ def test_an_older_folder_is_not_taken_for_the_newer_one(pair_of: MakePair, tmp_p
 
 
 @pytest.mark.long
-def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_path: Path) -> None:
+def test_canceled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     update = pair.update()
     carried, manifest = exported(pair, update, location(tmp_path / "out"))

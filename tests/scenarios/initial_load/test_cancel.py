@@ -1,4 +1,4 @@
-"""An initial update that is cancelled in the middle of a step, its process killed as by Airflow: no session goes on.
+"""An initial update that is canceled in the middle of a step, its process killed as by Airflow: no session goes on.
 
 Every step waits for a lock on one of the databases at that moment, since such a session outlives its client.
 """
@@ -119,9 +119,7 @@ def reach(pair: Rig, update: Update, step: str, files: Path) -> None:
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("step", BEFORE)
-def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
-    shop: Rig, redis_url: str, tmp_path: Path, step: str
-) -> None:
+def test_canceled_in_the_middle_of_a_step_nothing_runs_on(shop: Rig, redis_url: str, tmp_path: Path, step: str) -> None:
     files = tmp_path / "files"
     update = shop.update("first")
     reach(shop, update, step, files)
@@ -140,8 +138,8 @@ def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
             # To cancel needs that row as well.
             until(lambda: left(shop) == [])
             held.close()
-        cancelled = steps.cancel(update, shop.store)
-        assert cancelled is (step != "begin"), "a step that had not begun has nothing to cancel"
+        canceled = steps.cancel(update, shop.store)
+        assert canceled is (step != "begin"), "a step that had not begun has nothing to cancel"
         steps.end_sessions(update)
         until(lambda: left(shop) == [])
     found = shop.checkpoints.read()
@@ -151,7 +149,7 @@ def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
     assert Gate(shop.store, update.prefix, "dr1").closures() == []
     if step in ("begin", "create_tables"):
         assert shop.slave.execute("SELECT id FROM public.a").fetchall() == [(-1,)], "what waited was not done later"
-    if cancelled:
+    if canceled:
         with pytest.raises(LoadEnded, match="interrupted by the ADMIN"):
             steps.create_tables(update)
     again = shop.update("again")

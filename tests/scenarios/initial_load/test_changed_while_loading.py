@@ -1,4 +1,4 @@
-"""Tables get another key or name, or are dropped, during a load or after a cancelled one: only they wait."""
+"""Tables get another key or name, or are dropped, during a load or after a canceled one: only they wait."""
 
 import pytest
 

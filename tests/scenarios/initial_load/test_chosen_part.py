@@ -289,7 +289,7 @@ def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) ->
 
 
 @pytest.mark.long
-def test_a_part_of_a_table_that_is_cancelled_leaves_only_that_table_inconsistent(pair_of: MakePair) -> None:
+def test_a_part_of_a_table_that_is_canceled_leaves_only_that_table_inconsistent(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     update = pair.update(tables=["public.orders"], key_to="4000")
     with pair.apply(), Traffic(pair.master_info, TRAFFIC, writers=1):

@@ -1,4 +1,4 @@
-"""A quiet master: loaded in blocks, restarted, cancelled, refused."""
+"""A quiet master: loaded in blocks, restarted, canceled, refused."""
 
 import threading
 from collections.abc import Callable
@@ -206,7 +206,7 @@ def test_steps_may_run_again_and_another_update_waits_its_turn(pair_of: MakePair
 
 
 @pytest.mark.long
-def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
+def test_canceled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
     pair.master.execute("INSERT INTO public.a SELECT g, 'row ' || g FROM generate_series(1, 300) g")

@@ -80,9 +80,9 @@ CHANGES: dict[str, list[str]] = {
         "UPDATE public.things SET m = 'calm' WHERE id % 2 = 0",
     ],
     "a new enum": [
-        "CREATE TYPE public.colour AS ENUM ('red')",
-        "ALTER TABLE public.things ADD c public.colour DEFAULT 'red'",
-        "ALTER TYPE public.colour ADD VALUE 'green' BEFORE 'red'",
+        "CREATE TYPE public.color AS ENUM ('red')",
+        "ALTER TABLE public.things ADD c public.color DEFAULT 'red'",
+        "ALTER TYPE public.color ADD VALUE 'green' BEFORE 'red'",
         "UPDATE public.things SET c = 'green' WHERE id % 2 = 0",
     ],
     "a domain without its check": [

@@ -1,4 +1,4 @@
-"""The load as a job: its exit codes and last words, killed, stopped, cancelled; over Spark Connect and on a cluster."""
+"""The load as a job: its exit codes and last words, killed, stopped, canceled; over Spark Connect and on a cluster."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def test_killed_then_run_to_its_end(big: Rig, endpoint: dict[str, Any]) -> None:
     assert "loaded: " in second.lines[-1]
 
 
-def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Rig, endpoint: dict[str, Any]) -> None:
+def test_stopped_it_may_be_started_again_and_canceled_it_says_why(big: Rig, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
@@ -131,11 +131,11 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Rig, end
     assert "told to stop" in stopped.lines[-1]
     assert not any(block.state is BlockState.BEGUN for block in big.blocks())
 
-    cancelled = Job(big, update, endpoint)
+    canceled = Job(big, update, endpoint)
     until(lambda: bool(begun(big)), 300)
     assert steps.cancel(update, big.store)
-    assert cancelled.ended() == 78
-    assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
+    assert canceled.ended() == 78
+    assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in canceled.lines[-1]
 
 
 @pytest.mark.long

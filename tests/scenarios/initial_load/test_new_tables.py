@@ -297,7 +297,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
 
 
 @pytest.mark.long
-def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: MakePair) -> None:
+def test_a_block_claimed_while_its_load_is_canceled_leaves_no_block(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     filled(pair, COUPONS.name)
     update = pair.update(tables=[COUPONS.name])
@@ -318,7 +318,7 @@ def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: Ma
 
 @pytest.mark.long
 @pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
-def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
+def test_a_load_that_is_canceled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
     pair = normal_slave(pair_of)
     orders = TableName("public", "orders")
     with pair.apply(), Traffic(pair.master_info, [ORDERS], writers=1):

@@ -223,7 +223,7 @@ def load(pair: Rig, update: Update) -> None:
 
 
 def load_at_random(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
-    """Loads a part in a random way, under changes, sometimes killed or cancelled."""
+    """Loads a part in a random way, under changes, sometimes killed or canceled."""
     table = chance.choice(names)
     ranged = {"key_from": str(chance.randint(0, 300)), "key_to": str(chance.randint(301, 700))}
     update = pair.update(

@@ -44,7 +44,7 @@ def load_to_the_end(pair: Rig, update: Update) -> int:
         except SnapshotLost:
             continue
         return again
-    raise AssertionError("it starts over for ever")
+    raise AssertionError("it starts over forever")
 
 
 @pytest.mark.long

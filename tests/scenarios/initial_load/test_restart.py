@@ -1,4 +1,4 @@
-"""Loaders that are killed, cut off, paused, overtaken and cancelled; DDL while blocks are read."""
+"""Loaders that are killed, cut off, paused, overtaken and canceled; DDL while blocks are read."""
 
 import random
 import re

@@ -227,7 +227,7 @@ def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     for query, reason in QUERIES.items():
         limit(shop, query=query)
         load.await_message(reason)
-        assert "mend that, or take the limit out of " in load.message()
+        assert "fix that, or take the limit out of " in load.message()
     load.assert_at_rest()
     limit(shop, query="SELECT n FROM other.knob", query_limit=3)
     load.finish()
@@ -259,7 +259,7 @@ def test_an_account_that_sees_no_other_sessions_is_told_what_to_grant(pair_of: M
     pair.assert_equal()
 
 
-def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Rig) -> None:
+def test_a_canceled_load_does_not_wait_for_its_limits(shop: Rig) -> None:
     from sluice.load import steps
     from sluice.load.load_ownership import LoadEnded
 

@@ -35,16 +35,16 @@ def test_truncates_and_definitions_that_change_while_blocks_load(pair_of: MakePa
 
 
 @pytest.mark.long
-def test_a_second_update_of_a_running_slave_and_one_cancelled_under_the_apply(pair_of: MakePair) -> None:
+def test_a_second_update_of_a_running_slave_and_one_canceled_under_the_apply(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=400, seconds=0.05)
     make_shop(pair)
-    first, cancelled, last = pair.update("first"), pair.update("cancelled"), pair.update("last")
+    first, canceled, last = pair.update("first"), pair.update("canceled"), pair.update("last")
     pair.prepare(first)
     with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
         pair.load_to_normal(first)
-        pair.prepare(cancelled)
+        pair.prepare(canceled)
         until(lambda: pair.state() is SlaveState.TRANSITION)
-        assert steps.cancel(cancelled, pair.store)
+        assert steps.cancel(canceled, pair.store)
         assert pair.state() is SlaveState.INCONSISTENT
         pair.prepare(last)
         pair.load_to_normal(last)

@@ -288,7 +288,7 @@ class History:
         self.change_of(table)
         assert steps.cancel(update, self.pair.store)
         self.mine.loaded(table, INCONSISTENT)
-        self.done["load cancelled"] += 1
+        self.done["load canceled"] += 1
 
     def carried(self, _: ApplyProcess) -> None:
         """Loads a table by files under changes; the importing process is killed."""

@@ -88,7 +88,7 @@ def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) 
     net = three
     updates = prepared(net, "one", "two", "three")
     one, two, three_ = updates
-    # The second one is cancelled while the first one leads the export, and the third goes down before it ends.
+    # The second one is canceled while the first one leads the export, and the third goes down before it ends.
     steps.cancel(two, net.store, "the disk of two is broken")
     info = net.infos["s3"]
     net.infos["s3"] = type(info)(info.vendor, info.host, 1, info.database, info.user, info.password, info.options)

@@ -126,7 +126,7 @@ def test_a_slave_that_takes_nothing_goes_its_own_way(three: Net, monkeypatch: py
 
 
 @pytest.mark.long
-def test_a_slave_that_is_cancelled_or_conflicts_leaves_the_others_alone(three: Net) -> None:
+def test_a_slave_that_is_canceled_or_conflicts_leaves_the_others_alone(three: Net) -> None:
     net = three
     updates = prepared(net, *NAMES)
     net.at("s2", "ALTER TABLE public.orders ADD CHECK (id <> 1500) NOT VALID")

@@ -64,7 +64,7 @@ def assert_transformed(pair: Rig) -> None:
     assert [tuple(row) for row in pair.slave.run(ON_SLAVE)] == pair.master.execute(ON_MASTER.encode()).fetchall()
 
 
-def test_loaded_applied_compared_and_mended(rig: Callable[..., Rig]) -> None:
+def test_loaded_applied_compared_and_fixed(rig: Callable[..., Rig]) -> None:
     pair = rig(PEOPLE, lines=LINES)
     pair.slave.run("ALTER DATABASE CHARACTER SET latin1")
     update = pair.load()

@@ -237,7 +237,7 @@ def test_two_updates_of_a_pair_do_not_meet_and_a_cancel_is_done_at_once(terminal
     until(lambda: _asks(terminal), SECONDS)
     second = terminal.says("act", "initiate", *PAIR, "--why", "a second one", status=1)
     assert "failed in its task begin" in second and "Cancel the initial update that is running" in second
-    assert "The initial update is cancelled" in terminal.says("act", "cancel", *PAIR, "--why", "the wrong slave")
+    assert "The initial update is canceled" in terminal.says("act", "cancel", *PAIR, "--why", "the wrong slave")
     terminal.await_state("INCONSISTENT")
 
 

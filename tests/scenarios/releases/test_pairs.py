@@ -70,7 +70,7 @@ def pair_of(
 
 
 @pytest.mark.parametrize(("master", "slave"), PAIRS)
-def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
+def test_a_pair_of_releases_is_loaded_follows_and_is_fixed(
     pair_of: Callable[[int, int], Rig], master: int, slave: int
 ) -> None:
     pair = pair_of(master, slave)
@@ -94,7 +94,7 @@ def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
         pair.await_current()
         assert steps.finish(update).left_out == []
         pair.assert_equal()
-        _verify_and_mend(pair, keys)
+        _verify_and_fix(pair, keys)
     pair.assert_equal()
 
 
@@ -127,7 +127,7 @@ def _fill(pair: Rig, keys: Sequence[str]) -> list[Writable]:
     return found
 
 
-def _verify_and_mend(pair: Rig, keys: Sequence[str]) -> None:
+def _verify_and_fix(pair: Rig, keys: Sequence[str]) -> None:
     """Verifies each table as identical; then deletes a row on the slave and changes another; finds and repairs both."""
     ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
     shapes = catalog.shapes(

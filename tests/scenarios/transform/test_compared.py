@@ -28,7 +28,7 @@ def resynced(here: Rig, table: str, action: Action = Action.REPAIR) -> TableResu
     return resync(here.pair, redis_store.connect(here.redis_url), TableName("public", table), ALL, action, 1_000)
 
 
-def test_rows_are_compared_after_the_transformation_and_mended(shop: MakeShop) -> None:
+def test_rows_are_compared_after_the_transformation_and_fixed(shop: MakeShop) -> None:
     here = shop(PEOPLE, TABLES)
     churn = ["UPDATE public.people SET salary = salary + 1, mail = mail || 'x' WHERE id % 7 = 0"]
     here.prepare(update := here.update())
@@ -80,7 +80,7 @@ def test_many_blocks_and_a_sample(shop: MakeShop) -> None:
 
 
 @pytest.mark.long
-def test_a_table_without_a_key_is_compared_and_not_mended(shop: MakeShop) -> None:
+def test_a_table_without_a_key_is_compared_and_not_fixed(shop: MakeShop) -> None:
     ddl = (
         "CREATE TABLE public.log (n int, what text, who text); "
         "INSERT INTO public.log SELECT g % 5, 'w', g FROM generate_series(1, 50) g"

@@ -1,4 +1,4 @@
-"""Tables that a slave has in other schemas and under other names: loaded, followed, compared, mended."""
+"""Tables that a slave has in other schemas and under other names: loaded, followed, compared, fixed."""
 
 import random
 from pathlib import Path
@@ -229,7 +229,7 @@ def test_files_bring_them_to_a_machine_that_knows_no_configuration(shop: MakeSho
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_parts_under_traffic_killed_and_cancelled_end_equal(shop: MakeShop, seed: int) -> None:
+def test_parts_under_traffic_killed_and_canceled_end_equal(shop: MakeShop, seed: int) -> None:
     chance = random.Random(seed)
     places = {PARENTS: TableName("x", "p"), ORDERS: TableName("y", ORDERS.name), HEAP: TableName("public", "Heap 2")}
     lines = {str(table): {"target": {"schema": to.schema, "name": to.name}} for table, to in places.items()}

@@ -68,8 +68,8 @@ def test_rows_are_what_the_exit_makes_of_them_and_none_is_lost(
         store = RejectStore.of(here.pair, here.slave)
         aside = store.open()
         assert [(each.keys, each.content) for each in aside] == [(("33",), None)] * 2
-        assert "fails for the row id = '33': “ValueError: no such name”. Mend that" in aside[0].reason
-        # The row is mended on the master, and comes by a repair.
+        assert "fails for the row id = '33': “ValueError: no such name”. Fix that" in aside[0].reason
+        # The row is fixed on the master, and comes by a repair.
         here.master.execute("UPDATE public.people SET name = 'good' WHERE id = 33")
         here.await_current()
         store_of_requests = redis_store.connect(here.redis_url)

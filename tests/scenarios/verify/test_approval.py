@@ -1,4 +1,4 @@
-"""A person is asked before a large repair: rejected, nothing is touched; approved, the slave is mended and verified.
+"""A person is asked before a large repair: rejected, nothing is touched; approved, the slave is fixed and verified.
 
 Values of the masked column are nowhere in what Airflow keeps, and in what people are told, of all that: a load that
 fails at one of them, another one, reports, questions, repairs, and an apply that stops.
@@ -128,7 +128,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         assert approved.end() == "success", approved.states()
         assert rows(slave) == rows(master)
         # An apply that stops at a row of the slave's own, and housekeeping, which tells people. In safe mode the apply
-        # would mend the row.
+        # would fix the row.
         with redis_store.connect(stack.redis_url) as store:
             until(lambda: (Status(store, Prefix("DEMO_"), "dr1").read() or {}).get("safe_mode") == "off", 300)
         slave.execute("UPDATE shop.orders SET v = 'Spoilt-4711' WHERE id = 4242")

@@ -52,7 +52,7 @@ def with_spark_above(rig: Rig, rows: int, parallel: int = 1) -> Rig:
 
 def found(finding: TableFinding) -> dict[str, object]:
     """The finding of a comparison of a table without traffic, without how it was read: blocks end where samples say."""
-    aside = ("seconds", "paused", "position", "time", "examples", "found", "blocks", "blocks_different", "travelled")
+    aside = ("seconds", "paused", "position", "time", "examples", "found", "blocks", "blocks_different", "traveled")
     rows = {kind: (finding.found[kind].count, set(finding.found[kind].keys)) for kind in Kind}
     return {"rows": rows, **{name: value for name, value in vars(finding).items() if name not in aside}}
 

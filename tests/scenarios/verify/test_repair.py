@@ -87,7 +87,7 @@ def test_a_repair_that_would_rewrite_a_table_asks_and_touches_nothing(rig: Calla
 
 
 @pytest.mark.long
-def test_unique_values_that_changed_places_are_mended(rig: Callable[..., Rig]) -> None:
+def test_unique_values_that_changed_places_are_fixed(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.u (id int PRIMARY KEY, v text UNIQUE)")
     with pair.apply():
         pair.master.execute("INSERT INTO public.u VALUES (1, 'a'), (2, 'b'), (3, 'c')")
@@ -128,7 +128,7 @@ def test_unique_values_that_changed_places_are_mended_however_many_requests_that
 
 
 @pytest.mark.long
-def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[..., Rig]) -> None:
+def test_keys_that_are_equal_and_shown_differently_are_fixed(rig: Callable[..., Rig]) -> None:
     pair = rig(
         "CREATE EXTENSION citext SCHEMA public; CREATE TABLE public.c (k public.citext PRIMARY KEY, n int);"
         "CREATE TABLE public.d (k numeric PRIMARY KEY, n int)"
@@ -146,7 +146,7 @@ def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[...,
 
 
 @pytest.mark.long
-def test_wider_types_of_the_slave_are_mended(rig: Callable[..., Rig]) -> None:
+def test_wider_types_of_the_slave_are_fixed(rig: Callable[..., Rig]) -> None:
     tables = "CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2)); CREATE TABLE public.k (n numeric(10,2))"
     pair = rig(tables)
     pair.slave.execute("ALTER TABLE public.w ALTER id TYPE numeric(12,2), ALTER n TYPE numeric(14,4)")
@@ -177,7 +177,7 @@ CREATE TABLE public.c (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, p int RE
 
 @pytest.mark.long
 @pytest.mark.parametrize("slave_role", [False, True], ids=["quiet", "triggers and foreign keys act"])
-def test_tables_with_keys_of_every_kind_and_triggers_are_mended(rig: Callable[..., Rig], slave_role: bool) -> None:
+def test_tables_with_keys_of_every_kind_and_triggers_are_fixed(rig: Callable[..., Rig], slave_role: bool) -> None:
     tables = OWN.replace(", also int GENERATED ALWAYS AS IDENTITY", "") if slave_role else OWN
     pair = rig(tables, slave_role=slave_role)
     pair.master.execute("INSERT INTO public.p SELECT i, 'v' || i FROM generate_series(1, 9) i")
@@ -196,7 +196,7 @@ def test_tables_with_keys_of_every_kind_and_triggers_are_mended(rig: Callable[..
             UPDATE public.c SET n = 9 - n + 5 WHERE id IN (5, 9);
             UPDATE public.p SET v = 'x' WHERE id = 7; TRUNCATE public.fires""")
         if slave_role:
-            # Rows wait for those of the other table, which are mended all the same.
+            # Rows wait for those of the other table, which are fixed all the same.
             first = fix(pair, "p")
             assert "0 of" not in first.refused and "foreign key" in first.refused
             assert counts(look(pair, "p")) == {"extra": 1}

@@ -127,10 +127,10 @@ def test_a_slave_at_no_position_is_not_compared_and_the_reason_is_given(rig: Cal
     from sluice.model.slave_state import SlaveState
 
     pair = rig(T)
-    pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
+    pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was canceled")
     found = compare_table(pair.pair, redis_store.connect(pair.redis_url), TableName("public", "t"), CompareOptions())
     assert found.outcome is Outcome.COULD_NOT_COMPARE
-    assert "the slave is INCONSISTENT: the update was cancelled" in found.reason
+    assert "the slave is INCONSISTENT: the update was canceled" in found.reason
 
 
 def test_a_checkpoint_that_lags_behind_the_rows_is_not_believed(rig: Callable[..., Rig]) -> None:

@@ -42,7 +42,7 @@ def rig(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 @pytest.mark.long
-def test_every_difference_is_found_and_mended(rig: Rig) -> None:
+def test_every_difference_is_found_and_fixed(rig: Rig) -> None:
     with rig.apply():
         rig.master.execute(ROWS.encode())
         rig.await_current()

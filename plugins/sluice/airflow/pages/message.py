@@ -28,7 +28,7 @@ class Message:
     table: str = ""
     """The tables of the action, if it is for some: their names, one a line."""
     lasting: str = ""
-    """Key of a cause that lasts until it is mended and has one notice; empty if another notice covers it."""
+    """Key of a cause that lasts until it is fixed and has one notice; empty if another notice covers it."""
     dag: str = ""
     run: str = ""
     """The run of `dag` that it is about; empty if it is about none."""

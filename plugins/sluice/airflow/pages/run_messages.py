@@ -107,7 +107,7 @@ def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Mes
     if active is None:
         failed = next((run for run in reversed(applies) if run.state == FAILED), None)
         reason = failed.failure.reason.rstrip(".") if failed and failed.failure else ""
-        text = f"No apply runs{since}: its run failed: {reason}. Mend that, then start it." if reason else ""
+        text = f"No apply runs{since}: its run failed: {reason}. Fix that, then start it." if reason else ""
         return Message(text or f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply")
     began = (task.since if task else None) or active.since
     waits = _since(began, now)

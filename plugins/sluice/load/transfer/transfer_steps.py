@@ -133,7 +133,7 @@ class NotAsSent(Terminal):
         listed = "\n".join(f"- {problem}" for problem in problems)
         super().__init__(
             f"{target}: the files at {location} cannot be imported. Nothing was loaded.\n{listed}\n"
-            "Mend these, then try again."
+            "Fix these, then try again."
         )
         self.problems = problems
 

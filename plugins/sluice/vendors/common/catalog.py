@@ -1,4 +1,4 @@
-"""A vendor's catalogue of tables, in a common form."""
+"""A vendor's catalog of tables, in a common form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class OwnForeignKey:
 
 
 class Catalog(Protocol):
-    """Reads the catalogue over a session of the vendor."""
+    """Reads the catalog over a session of the vendor."""
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
         """The shapes of those of `tables` that exist, not of views."""

@@ -28,7 +28,7 @@ not in an expression (ORA-01461), unless the database has MAX_STRING_SIZE = EXTE
 LOBS = frozenset({oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB})
 ROWS_AT_ONCE = 2_000
 KEEPALIVE_MINUTES = 1
-"""After so many minutes of silence the server is probed; otherwise a client would wait for a dead one for ever."""
+"""After so many minutes of silence the server is probed; otherwise a client would wait for a dead one forever."""
 
 
 class DriverSession(OracleSession):
@@ -106,7 +106,7 @@ class DriverSession(OracleSession):
             self.driver.rollback()
 
     def limit_statements(self, seconds: float) -> None:
-        """Limits each statement, more exactly each message to the server; a longer one is cancelled."""
+        """Limits each statement, more exactly each message to the server; a longer one is canceled."""
         self.driver.call_timeout = max(1, round(seconds * 1000))
 
     def cancel(self) -> None:
@@ -184,7 +184,7 @@ def connect(
 def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> oracledb.Connection:
     """The driver's connection; `mode`: as what kind of administrator. Raises the driver's errors, `TimeoutError`.
 
-    In a thread of its own: for a server that takes a connection and then says nothing the driver waits for ever.
+    In a thread of its own: for a server that takes a connection and then says nothing the driver waits forever.
     """
     if thick(info):
         directories = {name: info.options.get(f"thick_mode_{name}") for name in ("lib_dir", "config_dir")}

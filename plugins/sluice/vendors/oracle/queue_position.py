@@ -6,7 +6,7 @@ therefore names transactions, around two keys that were drawn while it was taken
 - `open`: transactions that ran then, and of which no change could be seen. Keys up to `low` are covered except theirs.
 - `seen`: transactions of which a change could be seen. Of the keys from `low` to `high` theirs alone are covered.
 
-Nothing above `high` is covered. Once taken, a position says the same for ever, and needs neither undo nor a snapshot.
+Nothing above `high` is covered. Once taken, a position says the same forever, and needs neither undo nor a snapshot.
 """
 
 import json

@@ -153,7 +153,7 @@ class OracleSelection(PlainSelection, MasterSelection):
         )
 
     def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
-        """The runs of neighbouring rows that match `where`, in key order, between `lo` and `hi`."""
+        """The runs of neighboring rows that match `where`, in key order, between `lo` and `hi`."""
         columns = [ColumnTexts(column.name, column.type) for column in order.shape.key]
         texts = ", ".join(column.text("t") for column in columns)
         by = ", ".join(f"t.{column.quoted}" for column in columns)

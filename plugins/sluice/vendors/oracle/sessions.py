@@ -70,7 +70,7 @@ class OracleSessions(Sessions):
         clients."""
 
     def begin_applying(self, connection: Session, origin: str) -> bool:
-        """False: triggers and foreign keys act. To fire none in a session needs a licence of GoldenGate."""
+        """False: triggers and foreign keys act. To fire none in a session needs a license of GoldenGate."""
         native(connection).name_origin(origin)
         return False
 

@@ -61,7 +61,7 @@ files' sizes are internal errors (XX000), recognized by their source file, becau
 
 
 _CONCURRENT_WRITES = ("simple_heap_update", "simple_heap_delete")
-"""Functions of the server that refuse to write a row of the catalogue that another session has just written (XX000),
+"""Functions of the server that refuse to write a row of the catalog that another session has just written (XX000),
 e.g. two GRANTs on one table, or a GRANT and an ALTER TABLE. The other transaction has ended by then."""
 
 

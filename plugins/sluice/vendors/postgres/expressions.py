@@ -77,7 +77,7 @@ _TYPE = re.compile(r":\w*type(?:id)? (\d+)", re.IGNORECASE)
 class ExpressionRefused(Terminal):
     """The slave does not run a statement by itself, because of what its expressions call.
 
-    `by_hand`: it is recognised as done after a person ran it. `again`: what continues afterwards.
+    `by_hand`: it is recognized as done after a person ran it. `again`: what continues afterwards.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Makes `Issue`s of facts of the catalogue about the account or the server of either side. Pure."""
+"""Makes `Issue`s of facts of the catalog about the account or the server of either side. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

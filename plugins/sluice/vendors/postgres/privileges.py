@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalogue says about the account of a session and its privileges. Reads only; takes no lock.
+"""What PostgreSQL's catalog says about the account of a session and its privileges. Reads only; takes no lock.
 
 Everything is said of `current_user`: an administrator learns it for another account after `SET ROLE`.
 """

@@ -1,6 +1,6 @@
 """Locks by name on PostgreSQL, which only sessions of this account can hold or prevent.
 
-Anybody may take any advisory lock for ever. So each holder takes one of 2^32 numbers under the name, drawn at random,
+Anybody may take any advisory lock forever. So each holder takes one of 2^32 numbers under the name, drawn at random,
 and a lock counts only if its session belongs to this account, to a member of it, or to a superuser.
 """
 

@@ -72,7 +72,7 @@ class TypeGap:
 
     sentence: str
     statement: str | None = None
-    """The SQL that mends it on the slave, if there is any."""
+    """The SQL that fixes it on the slave, if there is any."""
 
 
 def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:

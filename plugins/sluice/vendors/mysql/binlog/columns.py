@@ -65,7 +65,7 @@ class ReadColumn:
 
 
 def agrees(table: TableMap, described: TableShape, charsets: Charsets) -> bool:
-    """Whether the catalogue describes the table as the log has it: else it was altered, or made again, since."""
+    """Whether the catalog describes the table as the log has it: else it was altered, or made again, since."""
     shape = described.columns
     if [column.name for column in shape] != list(table.names):
         return False
@@ -94,7 +94,7 @@ def _same(table: TableMap, described: TableShape, charsets: Charsets) -> bool:
 def read_columns(
     table: TableMap, described: Mapping[str, Column], charsets: Charsets, collations: Mapping[str, int]
 ) -> list[ReadColumn]:
-    """The columns. `described`: as the catalogue has them, where it agrees. `collations`: by their names. Raises
+    """The columns. `described`: as the catalog has them, where it agrees. `collations`: by their names. Raises
     `TableUnfit`."""
     made = []
     for column in table.columns:
@@ -113,7 +113,7 @@ def read_columns(
 
 
 def _read_column(column: LogColumn, base: str, charsets: Charsets) -> ReadColumn:
-    """`base`: the type's name in the catalogue, where it is known. Raises `TableUnfit`, which names the column."""
+    """`base`: the type's name in the catalog, where it is known. Raises `TableUnfit`, which names the column."""
     try:
         return _read_type(column, base, charsets)
     except TableUnfit as why:

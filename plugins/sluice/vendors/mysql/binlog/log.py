@@ -97,7 +97,7 @@ class BinaryLog:
 
     def described(self, tables: Sequence[TableName], at: LogPlace) -> Collection[LoggedTable]:
         shapes, unfit = catalog.shapes(self.session, tables), required.unfit(self.session, tables)
-        # A statement is in the log before the catalogue can be read again. So what was read is of the end, if nothing
+        # A statement is in the log before the catalog can be read again. So what was read is of the end, if nothing
         # came meanwhile.
         if not Transactions.parse(at.transactions).covers_all_of(Transactions.parse(self.end().transactions)):
             return []

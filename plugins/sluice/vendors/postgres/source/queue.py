@@ -209,7 +209,7 @@ class PostgresQueue(Bound, ItemsQueue):
 
     def definitions(self, tables: Sequence[TableName], seen: Position, above: int) -> dict[TableName, TableShape]:
         """For each of `tables` the definition at its next change after `seen`, above the REPL_KEY `above`."""
-        # The catalogue is read first: the second statement finds a definition that changes in between.
+        # The catalog is read first: the second statement finds a definition that changes in between.
         shapes = catalog.shapes(self.session, tables)
         for table, text in self.former(tables, seen, above).items():
             if text is not None:

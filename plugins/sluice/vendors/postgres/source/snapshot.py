@@ -60,7 +60,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
         lock_table(connection, table, None)
     except TableGone as gone:
         raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
-    # Read by SQL, the catalogue shows its state in the snapshot. Nothing is read of a view that has the name by now.
+    # Read by SQL, the catalog shows its state in the snapshot. Nothing is read of a view that has the name by now.
     shape = catalog.shape(connection, table.table)
     if shape is None or not whole(connection, table.table):
         raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")

@@ -34,7 +34,7 @@ LOCK_TIMEOUT = "2s"
 TRIES = 60
 """How often a statement that needs a strong lock is tried."""
 
-# Classes of failures that a person may mend or accept: a missing function or operator, a taken name, a missing
+# Classes of failures that a person may fix or accept: a missing function or operator, a taken name, a missing
 # privilege, rows of the slave's own that violate a constraint. All others (disk full, lost connection) are errors.
 _LEFT_OUT = ("42", "23", "0A", "22")
 

@@ -102,24 +102,24 @@ def _waiting(number: int) -> str:
 
 
 def additions(enum: EnumType, present: Sequence[str], names: Names, before: Collection[int] = ()) -> list[str]:
-    """The statements that add the labels that the slave's `present` ones lack, each beside its neighbour.
+    """The statements that add the labels that the slave's `present` ones lack, each beside its neighbor.
 
     `before`: the labels before the change. Where the window renames labels, a new one gets its own name by `renames`.
     """
     labels = list(present)
     on_slave = names.on_slave(enum, present, before)
     statements: list[str] = []
-    neighbour: str | None = None
+    neighbor: str | None = None
     for number, label in enum.labels:
         existing = on_slave.get(number)
         if existing is None:
             existing = _waiting(number) if names.renamed(enum) or label in labels else label
             first = f" BEFORE {literal(labels[0])}" if labels else ""
-            after = f" AFTER {literal(neighbour)}" if neighbour is not None else first
+            after = f" AFTER {literal(neighbor)}" if neighbor is not None else first
             name = quoted(enum.schema, enum.name)
             statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(existing)}{after}")
-            labels.insert(labels.index(neighbour) + 1 if neighbour is not None else 0, existing)
-        neighbour = existing
+            labels.insert(labels.index(neighbor) + 1 if neighbor is not None else 0, existing)
+        neighbor = existing
     return statements
 
 

@@ -289,7 +289,7 @@ class _Slave:
                 gap.sentence,
                 gap.statement,
                 by=f"the owner of the type or {ADMINISTRATOR}",
-                remedy="" if gap.statement else "Mend it on the slave; types that are absent are made.",
+                remedy="" if gap.statement else "Fix it on the slave; types that are absent are made.",
             )
         made = [each for each in self.requirements.definitions if each.table not in self.existing]
         used = [column.collation for each in made for column in each.shape.columns if column.collation]
@@ -331,7 +331,7 @@ class _Slave:
                     yield issue(
                         "a table like the master's",
                         sentence,
-                        remedy="Mend it on the slave, or drop the table there: it is made anew.",
+                        remedy="Fix it on the slave, or drop the table there: it is made anew.",
                     )
 
     def _of_disk(self) -> Iterator[Issue]:

@@ -157,11 +157,11 @@ class SlaveTables(KnownTables[SlaveTable]):
         while border:
             current = border.pop()
             parents = {key.parent for key in self._foreign_keys[current]}
-            neighbours = {
+            neighbors = {
                 other
                 for other in candidates
                 if other in parents or any(key.parent == current for key in self._foreign_keys[other])
             }
-            border += neighbours - result
-            result |= neighbours
+            border += neighbors - result
+            result |= neighbors
         return result

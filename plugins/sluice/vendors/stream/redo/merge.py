@@ -2,7 +2,7 @@
 
 A transaction is released once every live thread has passed the SCN of its commit: then none can come before it. A
 thread passes an SCN by a checkpoint message, which follows all commits below it. What OpenLogReplicator writes again
-after a restart is recognised by thread and xid, and ignored.
+after a restart is recognized by thread and xid, and ignored.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sluice.vendors.stream.redo.errors import BeginningLost, TakenBack, ThreadTooLate, TransactionLate
 
 REMEMBERED = 200_000
-"""The number of a thread's transactions that are recognised when they come again."""
+"""The number of a thread's transactions that are recognized when they come again."""
 
 
 class ThreadId(NamedTuple):
@@ -146,7 +146,7 @@ class Merge:
         if not transaction.segments:
             raise BeginningLost(str(transaction.thread), transaction.xid, transaction.scn)
         state.seen[transaction.xid] = transaction.scn
-        # A waiting transaction is remembered: nothing else would recognise it when it comes again.
+        # A waiting transaction is remembered: nothing else would recognize it when it comes again.
         while len(state.seen) > REMEMBERED and next(iter(state.seen.values())) < self.released.scn:
             _, scn = state.seen.popitem(last=False)
             state.floor = max(state.floor, scn + 1)

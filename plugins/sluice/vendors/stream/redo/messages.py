@@ -1,6 +1,6 @@
 """One line of OpenLogReplicator's output, as version 1.9.0 writes it with the format of docs/redo.md.
 
-What the writer does wrong is mended here:
+What the writer does wrong is fixed here:
 
 | it writes | meant is |
 |---|---|

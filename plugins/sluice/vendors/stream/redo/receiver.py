@@ -1,7 +1,7 @@
 """Receives the output of one OpenLogReplicator over its network writer, and writes it where the merge reads it.
 
 A message is confirmed once it is on disk: then OpenLogReplicator may forget it. What it sends again after a restart of
-either side is recognised by the merge. No transaction is held in memory, whatever its size.
+either side is recognized by the merge. No transaction is held in memory, whatever its size.
 """
 
 import logging
@@ -148,7 +148,7 @@ class Receiver:
             if answer.code is ResponseCode.REPLICATE:
                 return
         if answer.code is ResponseCode.REPLICATE:
-            # The whole group of redo records that may be incomplete comes again: the merge recognises its transactions.
+            # The whole group of redo records that may be incomplete comes again: the merge recognizes its transactions.
             number = spool.durable[0] - 1 if spool.durable is not None else 0
             request = Request(RequestCode.CONTINUE, self.database, c_scn=number, c_idx=0)
             answer = self._answer(connection, frames, request)
