@@ -1,6 +1,6 @@
 """`capture`: what our triggers cost the master's own work.
 
-Three tables alike, each in a database of its own: without triggers, with ours, and with ours in the form of row
+Three tables alike, each in its own database: without triggers, with ours, and with ours in the form of row
 triggers (which a table gets that inherits; here from an empty parent). A fourth has the C triggers of Slony-I, where
 `slonik` is on the PATH and the master's server has its functions. The same statements on each in turn, commits durable.
 After each run ITEMS, or Slony's log, holds as many changes as were made.
@@ -169,7 +169,7 @@ DDL = {
     "CREATE INDEX": "CREATE INDEX ON made_{n} (z)",
     "DROP TABLE": "DROP TABLE made_{n}",
 }
-"""Statements of an application, each run on tables of its own."""
+"""Statements of an application, each run on its own tables."""
 DDL_TIMES, DDL_GOAL = 20, 10.0
 """How often each is run, and the milliseconds that capture may add."""
 

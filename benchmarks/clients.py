@@ -1,4 +1,4 @@
-"""pgbench as the application: sessions of its own, through the protocol, with statements prepared."""
+"""pgbench as the application: its own sessions, through the protocol, with statements prepared."""
 
 import subprocess
 from pathlib import Path

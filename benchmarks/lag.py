@@ -221,7 +221,7 @@ def under(
 
 
 def clients_of(servers: Servers, side: Side, traffic: Traffic, *, asynchronous: bool) -> Clients:
-    """pgbench, to go on behind the rows that there are."""
+    """pgbench, to continue behind the rows that there are."""
     return Clients(
         side.infos["master"],
         servers.folder,

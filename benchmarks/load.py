@@ -2,7 +2,7 @@
 
 `warm`: the loaders of an initial update, all that they need being up, beside two parallel COPY pipes (`psql | psql`,
 binary, each half of the keys), which is as fast as these servers take rows. `cold`: the steps of an initial update and
-its load job as a process of its own, until every row is there; beside pgcopydb, where it is installed.
+its load job as its own process, until every row is there; beside pgcopydb, where it is installed.
 
 Both sides fill a table with its primary key in place, as the initial update makes it.
 """

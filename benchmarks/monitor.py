@@ -1,7 +1,7 @@
 """`monitor`: how long the monitor's overview takes over an open connection, from a Redis that knows that many slaves.
 
 Each slave follows its master with an hour of history and twenty verified tables; every tenth has something to say. What
-is asked of Redis is asked anew for each page. Airflow is no part of it: its guard decides before who may look.
+is asked of Redis is asked again for each page. Airflow is no part of it: its guard decides before who may look.
 """
 
 import argparse

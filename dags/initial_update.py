@@ -19,7 +19,7 @@ in state **NORMAL** and the apply running. Other slaves are not affected.
 | `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
 | `finish` | creates indexes and foreign keys | |
-| `share`, `each_slave` | several slaves: after `load` each continues in a run of its own; this run waits for them | |
+| `share`, `each_slave` | several slaves: after `load` each continues in its own run; this run waits for them | |
 | `settle` | after a failure or a cancel: stops the load, logs the reason | INCONSISTENT |
 
 With **tables**, **where** or **keys** only that part is loaded, into a slave that stays NORMAL while its other tables
@@ -29,7 +29,7 @@ changes anything.
 To **cancel**, mark the run as failed, at any time. The run waits for the end of an outage, and then does not read
 stored blocks again.
 
-For **several slaves** (`dr1,dr2`) the master is read once; then each slave has a run of its own, which waits for a
+For **several slaves** (`dr1,dr2`) the master is read once; then each slave has its own run, which waits for a
 slave that cannot be reached.
 """
 

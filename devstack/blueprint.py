@@ -22,7 +22,7 @@ def blueprint_unreadable(path: Path, error: Exception) -> Terminal:
     reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__} {error}"
     return Terminal(
         f"{path} cannot be read: {reason}. Run as the user who owns it, choose another folder with SLUICE_HOME,"
-        " or, if it was damaged, remove it: the next ./sluice up writes it anew, with default values.",
+        " or, if it was damaged, remove it: the next ./sluice up writes it again, with default values.",
         code="blueprint-unreadable",
     )
 
@@ -46,7 +46,7 @@ class Blueprint:
     """The parts of a stack."""
 
     slaves: tuple[str, ...] = ("dr1",)
-    """Names of the slaves. Each is a PostgreSQL server of its own."""
+    """Names of the slaves. Each is its own PostgreSQL server."""
     airflow: bool = True
     """Whether Airflow, its metadata database and Spark run. The databases and Redis always run."""
     ports: dict[str, int] = field(default_factory=dict)

@@ -175,7 +175,7 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
 
 def _say(quiet: bool) -> Callable[[str], None]:
     def say(line: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the start goes on when the reader has ended
+        with contextlib.suppress(BrokenPipeError):  # the start continues when the reader has ended
             print(line, flush=True)
 
     return (lambda line: None) if quiet else say

@@ -52,7 +52,7 @@ def end_processes(home: Home, spared: Collection[int] = ()) -> list[ProcessId]:
     """Ends all processes but the servers. Airflow's components go first, so that no further job starts.
 
     Each job's session leader gets SIGTERM and ends its session in its own order. Processes that remain are ended one
-    by one. Sessions of the leaders `spared` go on. Returns the processes that had to be killed.
+    by one. Sessions of the leaders `spared` continue. Returns the processes that had to be killed.
     """
 
     def left() -> list[ProcessId]:

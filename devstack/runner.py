@@ -152,7 +152,7 @@ class Runner(threading.Thread):
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
 
     def _end_child(self) -> None:
-        """Ends all processes of the service's session, as a service manager does. Detached jobs go on."""
+        """Ends all processes of the service's session, as a service manager does. Detached jobs continue."""
         child, self._child = self._child, None
         if child is None:
             return

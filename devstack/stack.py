@@ -39,7 +39,7 @@ from sluice.model.connection import ConnectionInfo
 UP_TIMEOUT = 300.0
 DOWN_TIMEOUT = 120.0
 GIVEN_UP_AFTER = 3
-"""Failed starts of a service after which `up` gives up. The supervisor itself goes on trying."""
+"""Failed starts of a service after which `up` gives up. The supervisor itself continues trying."""
 
 OPTIONS = {"airflow": "--airflow-port PORT", "master": "--master-port PORT", "redis": "--redis-port PORT"}
 """Options of `./sluice up` that choose ports, for messages. Other ports have `--port SERVICE=PORT`."""
@@ -191,7 +191,7 @@ class Stack:
         return StackStatus(supervisor, self._reports(), False)
 
     def add_slave(self, name: str, say: Callable[[str], None] = lambda line: None) -> PostgresServer:
-        """Adds a slave to a running stack: server, database, role, Airflow connection. The other services go on."""
+        """Adds a slave to a running stack: server, database, role, Airflow connection. The other services continue."""
         self._require_up()
         self.blueprint = (Blueprint.read(self.home.blueprint) or self.blueprint).with_slave(name)
         self.up(say)

@@ -36,7 +36,7 @@ KEPT = 2
 def rotate(folder: Path, max_bytes: int = MAX_BYTES) -> list[Path]:
     """Rotates every `*.log` that is larger than `max_bytes`, and returns them.
 
-    All writers append (O_APPEND), so they go on at the start. Lines written between copy and truncation are lost.
+    All writers append (O_APPEND), so they continue at the start. Lines written between copy and truncation are lost.
     """
     rotated = []
     for file in folder.glob("*.log"):

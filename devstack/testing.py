@@ -15,7 +15,7 @@ QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
 """Without --all: no long tests, and a third of the examples of each property, the same ones each time."""
 
 SIDE_BY_SIDE = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
-"""Files run side by side, each with servers of its own. Tests wait much of the time, so two cores can run five workers.
+"""Files run side by side, each with its own servers. Tests wait much of the time, so two cores can run five workers.
 `tests/conftest.py` sets the order. A test that hangs ends its worker with a stack trace (`faulthandler_timeout`); the
 third one ends the run."""
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code of pytest, or 2 when a named file or folder does not exist.
 
-    State goes to a folder of its own, so that tests never touch a running stack.
+    State goes to its own folder, so that tests never touch a running stack.
     """
     given: list[str] = args.arguments
     if unknown := missing(given):

@@ -59,7 +59,7 @@ class SparkAnswer(StrEnum):
     ACTIVE = "active"
     ENDED = "ended"
     UNKNOWN = "unknown"
-    """Its session has ended, or the server was started anew."""
+    """Its session has ended, or the server was started again."""
 
 
 def new_session() -> str:

@@ -115,7 +115,7 @@ def _apply(task: ApplyTask, fingerprint: str, stop: threading.Event) -> tuple[in
         if library.fingerprint() != fingerprint:
             raise Transient(
                 f"An executor of Spark at {task.endpoint!s} has another version of Sluice loaded: start Spark's "
-                "server anew, as after each update of Sluice.",
+                "server again, as after each update of Sluice.",
                 code="library-differs",
             )
         log.info("%s: the apply of Sluice %s runs on an executor of Spark at %s", task.pair, __version__, task.endpoint)
@@ -231,7 +231,7 @@ def _reporting(task: ApplyTask, query: ApplyQuery, stop: threading.Event) -> Ite
     try:
         yield
     finally:
-        # Spark's worker goes on with other tasks.
+        # Spark's worker continues with other tasks.
         over.set()
         thread.join()
         for handler in handlers:

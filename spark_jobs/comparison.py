@@ -96,6 +96,6 @@ def _kept() -> Iterator[Sequence[tuple[int, str]]]:
     try:
         yield handler.lines
     finally:
-        # Spark's worker goes on with other tasks.
+        # Spark's worker continues with other tasks.
         logger.removeHandler(handler)
         logger.setLevel(level)

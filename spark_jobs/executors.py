@@ -33,7 +33,7 @@ class ExecutorReport:
     """The missing packages."""
 
 
-_OUTDATED = "has another version of Sluice loaded: start Spark's server anew, as after each update of Sluice"
+_OUTDATED = "has another version of Sluice loaded: start Spark's server again, as after each update of Sluice"
 
 
 def executors_differ(server: str, lacking: Sequence[str]) -> Terminal:

@@ -152,7 +152,7 @@ def load_together(
         except SluiceError as failure:
             if not others:
                 raise
-            log.warning("%s: %s The others go on; this slave has a load of its own afterwards.", first, failure)
+            log.warning("%s: %s The others continue; this slave has a load of its own afterwards.", first, failure)
 
 
 def _join(stack: ExitStack, load: LoadJob, other: Update) -> bool:
@@ -247,7 +247,7 @@ def _load(
             if ready := [loader for loader in loaders if loader.turn_over]:
                 start(ready)
             if stop.is_set():
-                raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to go on.")
+                raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to continue.")
             load.tick()
             held.check()
             if time.monotonic() - reported_at >= PROGRESS_SECONDS:

@@ -4,7 +4,7 @@ Further keys of the input (see `spark_jobs.job`): `tables`, each with schema, na
 `action`, `limit` and `sample`, see `sluice.verify.resync`; `started`, for the report; `report`, the file of the report.
 
 With an endpoint of Spark, tasks of it do all of this: this process gets the reports, and no row. Without one, the
-process compares, and starts a server of its own for tables above `verify.spark_above`.
+process compares, and starts its own server for tables above `verify.spark_above`.
 """
 
 import json

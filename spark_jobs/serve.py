@@ -1,6 +1,6 @@
 """The program inside a Connect server: creates its Spark session, and waits for its end. `spark-submit` starts it.
 
-Spark's own program gives each client Python workers of its own, which all import the same. Here clients without files
+Spark's own program gives each client Python its own workers, which all import the same. Here clients without files
 share them. It calls the JVM without pyspark, which would use 20 MB.
 """
 

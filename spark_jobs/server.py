@@ -67,7 +67,7 @@ DEFAULTS = {
     # Work of a client that died ends within half a minute.
     "spark.connect.execute.manager.detachedTimeout": "15s",
     "spark.connect.execute.manager.maintenanceInterval": "5s",
-    # A session holds the apply of a pair, which goes on while nobody asks about it: while Airflow is down.
+    # A session holds the apply of a pair, which continues while nobody asks about it: while Airflow is down.
     "spark.connect.session.manager.defaultSessionTimeout": "60d",
     # The pages have no authentication: they only show.
     "spark.ui.killEnabled": "false",

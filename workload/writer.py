@@ -19,7 +19,7 @@ from workload.odd_operations import ODD
 from workload.operations import SMALL, Operation, Work, define, label, part, pour, truncate, visit
 
 EXPECTED = ("08", "57P", "40", "55P03", "57014", "23505", "23503", "23001", "42701")
-"""SQLSTATEs of concurrent traffic and restarts. The transaction is rolled back, and the traffic goes on."""
+"""SQLSTATEs of concurrent traffic and restarts. The transaction is rolled back, and the traffic continues."""
 RECONNECT = 0.05
 """Seconds between two attempts to connect."""
 

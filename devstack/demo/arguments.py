@@ -12,10 +12,10 @@ Replicates a master under live traffic to a slave, each PostgreSQL or MariaDB. A
    extremes, tables with odd names, tables with foreign keys and without keys.
 2. Starts traffic on all of them.
 3. Triggers the DAG initial_update and shows its progress until the slave's state is NORMAL.
-4. Lets the traffic go on, stops it, waits until the slave is current, and compares every table row for row.
+4. Lets the traffic continue, stops it, waits until the slave is current, and compares every table row for row.
 
 Exit status: 0 all tables equal, 1 not equal or failed, 2 misused, 130 interrupted.
-Without --once everything goes on running and replicating; './sluice down' ends it. Each demo drops and makes the
+Without --once everything keeps running and replicating; './sluice down' ends it. Each demo drops and makes the
 databases named 'demo' of the state folder (SLUICE_HOME).
 """
 

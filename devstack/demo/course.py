@@ -142,7 +142,7 @@ class Course:
             first.joining = (began, time.monotonic())
 
     def replicate(self) -> tuple[float, float]:
-        """Lets the traffic go on for --seconds, and until the last strike. Returns when that began and ended."""
+        """Lets the traffic continue for --seconds, and until the last strike. Returns when that began and ended."""
         self.stage = "replicating"
         began = time.monotonic()
         self._until = began + self.args.seconds
@@ -328,10 +328,10 @@ class Course:
             self.traffic.stop()
 
     def _end(self, keep: bool) -> None:
-        """Stops everything, unless `keep`: then it goes on running, so that a person can look at it."""
+        """Stops everything, unless `keep`: then it keeps running, so that a person can look at it."""
         if keep:
             print(
-                f"\nEverything goes on running, to be looked at; ./sluice down ends it.\n{self._addresses()}",
+                f"\nEverything keeps running, to be looked at; ./sluice down ends it.\n{self._addresses()}",
                 flush=True,
             )
         else:

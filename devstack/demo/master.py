@@ -69,7 +69,7 @@ def make_event_triggers(server: PostgresServer) -> bool:
 
 
 def recreate_database(server: PostgresServer, owner: str) -> None:
-    """Drops the demo's database, ends its sessions and prepared transactions, and makes it anew."""
+    """Drops the demo's database, ends its sessions and prepared transactions, and makes it again."""
     with server.connect() as admin:
         prepared = admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [DATABASE]).fetchall()
         if prepared:  # they block DROP DATABASE; only a session in the database can end them

@@ -68,7 +68,7 @@ def clear(stack: Stack, say: Callable[[str], None]) -> None:
         if count:
             say(f"deleted {count} unfinished DAG runs of an earlier demo")
     except (psycopg.Error, SluiceError) as error:
-        say(f"Airflow's database is made anew, because the old one does not work: {str(error).splitlines()[0]}")
+        say(f"Airflow's database is made again, because the old one does not work: {str(error).splitlines()[0]}")
         shutil.rmtree(metadata.directory, ignore_errors=True)
         (stack.home.airflow / "secrets" / "connections.json").unlink(missing_ok=True)
 

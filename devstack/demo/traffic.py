@@ -1,4 +1,4 @@
-"""The traffic: pgbench and the writer. Both go on after restarts of the master until `stop`."""
+"""The traffic: pgbench and the writer. Both continue after restarts of the master until `stop`."""
 
 import json
 import os

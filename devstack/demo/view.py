@@ -55,7 +55,7 @@ def render(picture: Picture) -> RenderableType:
     """Returns the live view."""
     head = Text.assemble((picture.stage, "bold"), f"   {clock(picture.elapsed)}")
     if picture.remaining is not None:
-        head.append(f"   traffic goes on for {picture.remaining:.0f} s")
+        head.append(f"   traffic continues for {picture.remaining:.0f} s")
     if picture.captured_rate is not None:
         head.append(f"   master {picture.captured_rate:,.0f} changes/s")
     if picture.memory:

@@ -49,7 +49,7 @@ def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], lim
         if time.monotonic() > end:
             raise ExecutorStuck(
                 f"Spark has not finished its work within {limit:.0f} s. The work is canceled and started again. If "
-                "this goes on, look whether Spark has workers (page of its master), and whether they reach both "
+                "this continues, look whether Spark has workers (page of its master), and whether they reach both "
                 "databases."
             )
 

@@ -1,6 +1,6 @@
 """Statements in files under `include/sql/<vendor>/` and `include/sql/common/`, which can be run by hand.
 
-A statement has a file of its own, or is a section of one, from the line `-- name: ` with its name to the next such
+A statement has its own file, or is a section of one, from the line `-- name: ` with its name to the next such
 line: `blocks_claim` is in `blocks_claim.sql` or in `blocks.sql`. It has `${name}` placeholders, which `render`
 replaces. A placeholder without a value and a value without a placeholder are mistakes of the caller and raise at once.
 """

@@ -127,7 +127,7 @@ class Monitor:
                 "ALTER public.orders (id integer, placed date, total numeric)",
             ),
             (9_400, EventKind.OUTAGE, "Waits: the master does not answer"),
-            (9_310, EventKind.OUTAGE, "The apply goes on"),
+            (9_310, EventKind.OUTAGE, "The apply continues"),
             (4_200, EventKind.VERIFICATION, "Compared: 3 tables identical"),
         ]
         Events(client, prefix, name).add(Event(time.time() - ago, kind, text) for ago, kind, text in told)

@@ -114,7 +114,7 @@ def test_an_outage_is_shown_with_the_last_known_state_until_it_ends(
         slave.start(die_with_parent=True)
         says_no_more(page, "could not be read")
         says(page, "Follows its master")
-        says(page, "The apply goes on")
+        says(page, "The apply continues")
 
         store.stop()
         says(page, "Redis does not answer")

@@ -46,7 +46,7 @@ REASON = "may not SELECT <b>t</b>"
 
 @pytest.fixture
 def olga(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[AirflowApi]:
-    """An administrator; pages read anew each time."""
+    """An administrator; pages read again each time."""
     monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
     forget_runs()
     beat()
@@ -246,7 +246,7 @@ def test_why_an_apply_does_not_run_is_said_before_any_advice(
 def test_an_apply_whose_run_was_deleted_is_shown_as_it_is(
     olga: AirflowApi, monitor: Monitor, told: Callable[[], Told]
 ) -> None:
-    """Accident 7: the apply goes on, and nothing is wrong until it ends."""
+    """Accident 7: the apply continues, and nothing is wrong until it ends."""
     start(olga, "cdc_apply", "running", apply="deferred")
     forget_runs()
     seen = told()

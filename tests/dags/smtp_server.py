@@ -14,7 +14,7 @@ class _Session(socketserver.StreamRequestHandler):
         self._say("220 ready")
         while line := self.rfile.readline().strip().upper():
             if line.startswith(b"DATA"):
-                self._say("354 go on")
+                self._say("354 continue")
                 self.server.keep(self._data())
             self._say("221 bye" if line.startswith(b"QUIT") else "250 ok")
 

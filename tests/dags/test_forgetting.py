@@ -211,4 +211,4 @@ def test_verified_through_survives_an_emptied_redis_but_not_an_initial_update(
         client.flushall()
         LoadOwner(world.slaves["a"], DEMO, "sluice", "a").name("second")
         run(tell_people)
-        assert all("time" not in seen for seen in verified.read().values()), "loaded anew, nothing is verified"
+        assert all("time" not in seen for seen in verified.read().values()), "loaded again, nothing is verified"

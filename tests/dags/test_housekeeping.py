@@ -260,7 +260,7 @@ def test_without_a_configured_limit_the_room_on_the_master_gives_one(
     world.write(5)
     assert run(purge_items) == "0 changes purged; slave b dropped, 5 changes purged"
     world.write(5)
-    assert run(purge_items) == "5 changes purged", "nobody needs them: ITEMS stays small while the application goes on"
+    assert run(purge_items) == "5 changes purged", "nobody needs them: ITEMS stays small while the application runs"
 
 
 def test_a_slave_whose_master_was_restored_is_told_though_its_apply_is_stopped_and_nothing_is_deleted_by_its_position(

@@ -145,7 +145,7 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_reported_with_the_statem
             assert one.on_slave in notice["text"] and one.on_slave in said
             assert all(f"    {line.rstrip(';')};" in caplog.text for line in one.statement.split(";\n"))
         for one in found:
-            # In psql each would be a statement of its own, too: some may not run in a transaction.
+            # In psql each would be a separate statement, too: some may not run in a transaction.
             for statement in re.split(r";\n", one.statement):
                 rig.slave.execute(statement.encode())
         assert compare() == "0 differences found"

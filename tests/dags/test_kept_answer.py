@@ -27,8 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, redis_url: str) -> list[str]:
 
 
 def run(try_number: int, max_tries: int = RETRIES) -> str:
-    """Runs a try of the task: whether it waits with a question of its own, or for the answer to an earlier one."""
-    task = KeepsAnswer(task_id="ask", subject="Go on?", options=["Approve", "Reject"], retries=RETRIES)
+    """Runs a try of the task: whether it waits with its own question, or for the answer to an earlier one."""
+    task = KeepsAnswer(task_id="ask", subject="Continue?", options=["Approve", "Reject"], retries=RETRIES)
     ti = SimpleNamespace(id=ID, try_number=try_number, max_tries=max_tries)
     parked: TaskAwaitingInput | TaskDeferred
     try:
@@ -47,14 +47,14 @@ def run(try_number: int, max_tries: int = RETRIES) -> str:
 
 def test_a_later_try_waits_without_putting_the_question_again(asked: list[str]) -> None:
     assert [run(try_number=number) for number in (1, 2, 3)] == ["asks", "waits", "waits"]
-    assert asked == ["Go on?"]
+    assert asked == ["Continue?"]
 
 
 def test_the_question_is_put_again_once_a_person_cleared_the_task(asked: list[str]) -> None:
     assert [run(try_number=1), run(try_number=2, max_tries=RETRIES + 1)] == ["asks", "asks"]
-    assert asked == ["Go on?", "Go on?"]
+    assert asked == ["Continue?", "Continue?"]
 
 
 def test_the_question_is_put_if_the_try_before_ended_too_early_for_it(asked: list[str]) -> None:
     assert run(try_number=2) == "asks"
-    assert asked == ["Go on?"]
+    assert asked == ["Continue?"]

@@ -180,7 +180,7 @@ def test_files_go_only_where_the_configuration_allows(slaves: dict[str, Connecti
         for task, name in ((check, "check"), (make_folder, "make_folder")):
             with raises_code("location-not-allowed", match=r"is not allowed by .*DEMO\.yaml"):
                 walk.do(task, name)
-    # Nor may a run that goes on with what another one has begun read its files from anywhere.
+    # Nor may a run that continues with what another one has begun read its files from anywhere.
     with raises_code("location-not-allowed"):
         Walk(slave="one", location=str(tmp_path / "elsewhere"), update=RUN).do(make_folder, "make_folder")
     assert not list((tmp_path / "elsewhere").iterdir())

@@ -37,7 +37,7 @@ def refusal(code: int) -> bytes:
 
 
 def _asked(client: socket.socket) -> str:
-    """The connect descriptor, which may come in a packet of its own."""
+    """The connect descriptor, which may come in its own packet."""
     read = b""
     while True:
         piece = client.recv(8192)

@@ -1,6 +1,6 @@
 """The Oracle server that `SLUICE_TEST_ORACLE` names, as `oracle://sys:password@host:1521/service`.
 
-The account is an administrator's: each test gets an account of its own, which is dropped afterwards with all its
+The account is an administrator's: each test gets its own account, which is dropped afterwards with all its
 objects.
 """
 

@@ -1,7 +1,7 @@
 """Each file of include/sql/oracle was parsed as it is, by a parser of Oracle's dialect that refuses broken text.
 
 It takes minutes, so every run compares the files with the record of what was parsed. The long tier parses all of them
-anew, and asks the parser whether it refuses what is broken.
+again, and asks the parser whether it refuses what is broken.
 """
 
 from pathlib import Path

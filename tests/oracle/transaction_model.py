@@ -2,7 +2,7 @@
 
 What is modelled, weaker than Oracle where its documentation promises nothing:
 
-- Each instance has an SCN of its own. It rises with commits and by itself, and follows others by messages, which come
+- Each instance has its own SCN. It rises with commits and by itself, and follows others by messages, which come
   late; a row that another instance changed brings that one's SCN with it.
 - A transaction has an ID before it draws a key, writes its row any time later, and may take a statement back and do it
   again with new keys. It is in the list of running ones from its beginning until some time after its commit can be
@@ -11,9 +11,9 @@ What is modelled, weaker than Oracle where its documentation promises nothing:
   the list, it is among the prepared ones.
 - An instance may end; what ran there is rolled back, what was prepared stays, and until its thread is recovered nobody
   knows its SCN.
-- The sequence is ORDER, or, for those that must fail, gives each instance a range of its own.
+- The sequence is ORDER, or, for those that must fail, gives each instance its own range.
 
-`Reader` is what `take` asks; other sessions go on between any two of its answers, and inside of them.
+`Reader` is what `take` asks; other sessions continue between any two of its answers, and inside of them.
 """
 
 import random

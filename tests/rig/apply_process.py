@@ -1,7 +1,7 @@
-"""The apply of a pair in a process of its own, to be killed.
+"""The apply of a pair in its own process, to be killed.
 
 with ApplyProcess(rig) as apply:
-    apply.kill_in_the_middle(table)      # and it begins anew
+    apply.kill_in_the_middle(table)      # and it begins again
 """
 
 import os

@@ -20,7 +20,7 @@ CLUSTER: dict[str, Any] = {
         "spark.executorEnv.PYTHONPATH": "/nowhere",
     },
 }
-"""A master, two workers and their executors, each a process of its own, that live and die with the job."""
+"""A master, two workers and their executors, each a separate process, that live and die with the job."""
 
 
 def secret_of(endpoint: dict[str, Any]) -> str:
@@ -33,7 +33,7 @@ def secret_of(endpoint: dict[str, Any]) -> str:
 def like_a_cluster(
     *paths: Path, python: str = sys.executable, master: str = "local[2]", conf: Mapping[str, str] | None = None
 ) -> Iterator[ConnectServer]:
-    """A server like a cluster's, each session with files of its own. It and its workers import only from `paths`, and
+    """A server like a cluster's, each session with its own files. It and its workers import only from `paths`, and
     run `python`."""
     own = {"spark.python.daemon.module": "pyspark.daemon", **(conf or {})}
     isolated = dict.fromkeys(("enabled", "alwaysApplyClassloader"), "true")

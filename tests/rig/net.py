@@ -37,7 +37,7 @@ from tests.waiting import DEADLINE_SECONDS
 
 
 class Fails(Protocol):
-    """An apply in a thread, or the pair of one in a process of its own."""
+    """An apply in a thread, or the pair of one in its own process."""
 
     failure: BaseException | None
 

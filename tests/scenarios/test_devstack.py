@@ -314,7 +314,7 @@ def test_a_folder_of_replications_takes_effect_at_once_and_ignored_files_are_nam
     )
     made = Stack(shared, replications=own)
     made.up()
-    assert pids(made) == pids(stack), "nothing was started anew"
+    assert pids(made) == pids(stack), "nothing was started again"
     in_force = made.services.exports()["SLUICE_REPLICATIONS"].split(os.pathsep)
     assert [Path(place).resolve() for place in in_force] == [shared / "replications", own]
     told = "\n".join(configuration(made))

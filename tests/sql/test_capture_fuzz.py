@@ -114,7 +114,7 @@ class Attempt:
                 self._others(),
                 f"INSERT INTO {table} (id) VALUES (1), (2), (3)",
             ],
-            # By a type of its own: no partition is left out when one of its keys is looked for.
+            # By its own type: no partition is left out when one of its keys is looked for.
             "listed": [
                 f"CREATE TABLE {table} (k app.place DEFAULT 'here', id int, {columns}, PRIMARY KEY (k, id)) "
                 "PARTITION BY LIST (k)",
@@ -392,7 +392,7 @@ def test_no_statement_of_many_attempts_runs_as_another_account(
 
 
 def _replaced(function: str, old: str, new: str) -> str:
-    """A statement that makes a function of ours anew, with `new` in place of `old`."""
+    """A statement that makes a function of ours again, with `new` in place of `old`."""
     return (
         f"DO $do$ DECLARE code text := pg_get_functiondef('sluice.demo_{function}'::regproc); BEGIN "
         f"ASSERT strpos(code, $old${old}$old$) > 0; EXECUTE replace(code, $old${old}$old$, $new${new}$new$); END $do$"

@@ -221,7 +221,7 @@ def test_a_database_that_takes_no_connections_for_a_while_is_an_outage(
     with postgres.connect() as admin:
         admin.execute(f'ALTER DATABASE "{info.database}" ALLOW_CONNECTIONS false'.encode())
         with pytest.raises(
-            DatabaseUnreachable, match=r"not currently accepting.*Should it go on like this: check user"
+            DatabaseUnreachable, match=r"not currently accepting.*Should it continue like this: check user"
         ):
             connect(info, application="test")
         admin.execute(f'ALTER DATABASE "{info.database}" ALLOW_CONNECTIONS true'.encode())

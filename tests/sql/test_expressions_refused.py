@@ -59,7 +59,7 @@ def pair(database: Callable[..., ConnectionInfo]) -> Iterator[Pair]:
 
 
 def follow(pair: Pair, change: str, *, table: TableName = T, setup: str = "id integer PRIMARY KEY, n text") -> None:
-    """The tables on both sides have a row; then the slave follows the statement, in a transaction of its own."""
+    """The tables on both sides have a row; then the slave follows the statement, in its own transaction."""
     pair.create(f"CREATE TABLE public.{table.name} ({setup})", table)
     for link in (pair.master, pair.slave):
         link.execute(f"INSERT INTO public.{table.name} (id, n) VALUES (1, 'a')")
@@ -203,7 +203,7 @@ def test_not_null_waits_for_the_values(pair: Pair, default: str) -> None:
         # What is written from now on must have its value.
         with pytest.raises(psycopg.errors.CheckViolation):
             pair.slave.execute("INSERT INTO public.t (id, n, c) VALUES (9, 'b', NULL)")
-    # The apply was started anew in between.
+    # The apply was started again in between.
     again = Alterer(pair.slave, SlaveTables(pair.slave))
     again.complete_columns([])
     value = pair.master.execute("SELECT c FROM public.t").fetchone()[0]

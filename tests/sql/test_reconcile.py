@@ -195,7 +195,7 @@ def test_a_dropped_table_is_dropped_and_not_only_left_out(role_master: Master) -
 
 
 def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> None:
-    # As after a restore that made the tables anew: same names, other tables.
+    # As after a restore that made the tables again: same names, other tables.
     two.sql("SET event_triggers = off", "DROP TABLE a", "CREATE TABLE a (id int PRIMARY KEY)", "RESET event_triggers")
     (step,) = two.reconcile(wanted("a"), wanted("b")).steps
     assert "made again" in str(step)

@@ -254,7 +254,7 @@ def test_serializable_transactions_read_none_of_our_tables_and_abort_as_seldom_a
 
 
 def _transfers(postgres: PostgresServer, template: str, apart: int) -> list[str | None]:
-    """How two serializable transactions end that run at once, on rows of their own; `apart`: and pages of their own."""
+    """How two serializable transactions end that run at once, on their own rows; `apart`: and their own pages."""
     name = f"settings {next(_copies)}"
     with postgres.connect() as administrator:
         parts = sql.Identifier(name), sql.Identifier(template)

@@ -131,7 +131,7 @@ def test_a_change_of_the_gate_wakes_its_waiters_at_once(redis_url: str, monkeypa
     gate.await_change(0.2)
     assert heard == [(0.2, None)], "without a change it waits for its time"
     monkeypatch.undo()
-    for _ in range(2):  # Redis ends what listens: the first wait says so, a later one listens anew
+    for _ in range(2):  # Redis ends what listens: the first wait says so, a later one listens again
         client.client_kill_filter(_type="pubsub")
         with pytest.raises(redis_store.StoreUnreachable):
             gate.await_change(60)

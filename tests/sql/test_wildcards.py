@@ -72,7 +72,7 @@ def test_a_table_is_captured_from_its_first_row_in_the_transaction_that_makes_it
 
 @pytest.mark.releases
 def test_a_table_is_renamed_to_the_same_name_again_and_again(watched: Master) -> None:
-    """As by a job that builds a table anew and puts it in place of the old one. No statement of it fails."""
+    """As by a job that builds a table again and puts it in place of the old one. No statement of it fails."""
     for _ in range(3):
         watched.sql(
             "CREATE TABLE built (id int PRIMARY KEY, v text)",

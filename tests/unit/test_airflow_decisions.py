@@ -136,7 +136,7 @@ def test_a_query_is_lost_when_spark_says_so_or_its_task_is_silent(watched: Watch
 def test_a_query_that_holds_its_lease_is_never_lost_while_spark_does_not_say_so(
     age: float, unleased: float, silent: bool
 ) -> None:
-    """However long Spark does not answer: its server is away, and the executor goes on."""
+    """However long Spark does not answer: its server is away, and the executor continues."""
     assert why_gone(Watched(age, True, unleased, None if silent else "active"), LEASE) == ""
 
 

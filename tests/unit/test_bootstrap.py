@@ -207,7 +207,7 @@ def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
     (venv / "half").touch()
     run = sluice(checkout, "status")
     assert run.stdout.startswith("ran|"), run.stderr
-    assert "is unfinished or broken; making it anew" in run.stderr
+    assert "is unfinished or broken; making it again" in run.stderr
     assert not (venv / "half").exists()
     assert not (venv / "sluice-installing").exists()
 
@@ -219,7 +219,7 @@ def test_an_interrupted_installation_behind_a_link_is_made_anew(checkout: Path, 
     (shared / "sluice-lock").unlink()
     (shared / "sluice-installing").touch()
     again = sluice(checkout, "status")
-    assert "making it anew" in again.stderr and again.stdout.startswith("ran|['status']|"), again.stderr
+    assert "making it again" in again.stderr and again.stdout.startswith("ran|['status']|"), again.stderr
     assert (checkout / ".venv").is_symlink() and (tmp_path / "shared.lock").exists()
 
 
@@ -283,7 +283,7 @@ def test_an_installer_that_outlives_its_killed_parent_keeps_the_next_one_waiting
     assert "another ./sluice is installing; waiting for it" in second.stderr.readline()
     assert not (tmp_path / "ended").exists()
     go.write_text("\n")
-    assert "making it anew" in second.communicate(timeout=60)[1]
+    assert "making it again" in second.communicate(timeout=60)[1]
     assert second.returncode == 0
     assert (tmp_path / "ended").exists()
 

@@ -1,4 +1,4 @@
-"""Where an apply with its checkpoint in Redis goes on: in doubt at the slave's own position."""
+"""Where an apply with its checkpoint in Redis continues: in doubt at the slave's own position."""
 
 from dataclasses import replace
 

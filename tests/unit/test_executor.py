@@ -80,7 +80,7 @@ def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     outdated = differ([ExecutorReport("worker1", python, "another fingerprint", "")])
     said = str(executors_differ("sc://x", outdated))
-    assert "start Spark's server anew" in said and "Python" not in said
+    assert "start Spark's server again" in said and "Python" not in said
     lacking = differ(
         [ExecutorReport("worker1", python, "another fingerprint", ""), ExecutorReport("worker2", python, "", "pyarrow")]
     )

@@ -460,7 +460,7 @@ def test_airflow_sees_one_file_of_plugins_at_most() -> None:
 
 
 def test_workers_of_airflow_neither_compare_nor_load_rows() -> None:
-    """Comparisons and loads are processes of their own: a worker of Airflow starts them and reads what they report."""
+    """Comparisons and loads are separate processes: a worker of Airflow starts them and reads what they report."""
     reading = {f"sluice.load.{name}" for name in ("block_writer", "loader", "shared_load", "worker")}
     reading |= {f"sluice.load.transfer.{name}" for name in ("exporter", "importer")}
     compared = ("compare", "executor_reads", "offline_compare", "pinned_sessions", "pinned_side")

@@ -85,7 +85,7 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
 
 
 def test_samples_that_are_as_before_stay_the_same_objects(redis_url: str) -> None:
-    """Their curves are kept by them: they were drawn anew each second for every open page."""
+    """Their curves are kept by them: they were drawn again each second for every open page."""
     with redis_store.connect(redis_url) as client:
         for slave in ("a", "b"):
             History(client, SHOP, slave).add(Sample(1, 2.5, 3))

@@ -167,7 +167,7 @@ def test_what_cannot_work_here_is_said_before_anything_is_installed(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 @pytest.mark.parametrize("user", ["root", "nobody"])
 def test_without_shared_memory_root_gets_some_and_others_are_told_how(user: str) -> None:
-    """In a namespace of its own, so that the machine keeps what it has."""
+    """In its own namespace, so that the machine keeps what it has."""
     program = (
         "import multiprocessing, sys; from devstack import machine; machine.mount_shared_memory();"
         " machine.require_servers(on_state=False); multiprocessing.Lock(); print('has it', *sys.argv[1:])"

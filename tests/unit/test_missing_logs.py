@@ -179,7 +179,7 @@ def test_a_lost_log_is_given_up_after_a_time_once_all_before_it_is_read(
     assert not watch(lost, need(5), 1062, False), "it still sends"
     assert watch(lost, need(5), 1063, True)
     assert not watch(said(copy(5), copy(6)), need(5), 1064, True), "it is there again"
-    assert not watch(lost, need(5), 1065, True), "the time begins anew"
+    assert not watch(lost, need(5), 1065, True), "the time begins again"
 
 
 def test_a_log_of_which_there_is_a_backup_is_waited_for(

@@ -79,7 +79,7 @@ def test_a_run_that_asks_shows_its_question_and_its_evidence(dag: str) -> None:
 
 def test_a_run_of_a_paused_dag_is_told_with_the_cause() -> None:
     ((text, level, _),) = said(run("initial_update"), airflow=replace(QUIET, paused=frozenset({"initial_update"})))
-    assert "does not go on" in text and "is paused in Airflow" in text and level is Level.CRITICAL
+    assert "does not continue" in text and "is paused in Airflow" in text and level is Level.CRITICAL
 
 
 def test_what_is_said_already_is_not_said_twice() -> None:

@@ -19,7 +19,7 @@ TABLE = TableName("SHOP", "T")
 
 
 def defined(*names: str) -> TableDefinition:
-    """A definition with columns numbered as by Oracle: anew after each change."""
+    """A definition with columns numbered as by Oracle: again after each change."""
     columns = [Column(name, "NUMBER", place) for place, name in enumerate(names, start=1)]
     return TableDefinition(TableShape(TABLE, tuple(columns)))
 

@@ -1,6 +1,6 @@
 """Blocks that are read as of the SCN at which a stream of redo ends: no change is lost, and none comes twice.
 
-Random transactions on two threads, loaders and applies that are killed, a merge that begins anew each time. The master
+Random transactions on two threads, loaders and applies that are killed, a merge that begins again each time. The master
 is a model that knows its rows as of each SCN; the stream, its positions and the decisions are the product's own.
 """
 
@@ -193,7 +193,7 @@ class Model:
 
 
 def loaded(root: Path, seed: int, **options: bool) -> Model:
-    """A slave that is loaded while transactions go on; NORMAL at the end."""
+    """A slave that is loaded while transactions continue; NORMAL at the end."""
     model = Model(root, seed, **options)
     for _ in range(6):
         model.commit()

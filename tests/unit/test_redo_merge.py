@@ -118,7 +118,7 @@ def test_each_transaction_is_merged_once_and_in_order_whatever_the_timing(
             case _:
                 write(here, whole[thread][written[thread]])
                 written[thread] += 1
-    # Behind what was written again a thread goes on to its end.
+    # Behind what was written again a thread continues to its end.
     for thread, mine in enumerate(whole):
         write(root / str(ThreadId(RESETLOGS, thread + 1)), [line for lines in mine for line in lines])
     assert merger(root, stream, read=data.draw(st.integers(1, 5)), waiting=1).merge_once() == 0
@@ -226,7 +226,7 @@ def test_a_transaction_that_goes_on_in_another_file_is_whole(tmp_path: Path) -> 
     lines = transaction(100, "1.1.1", [insert(each, each) for each in range(6)])
     made = folder(root, ONE, lines[:3])
     merger(root, stream).merge_once()
-    # OpenLogReplicator goes on in the middle, and with messages that are there already.
+    # OpenLogReplicator continues in the middle, and with messages that are there already.
     write(made, [*lines[2:], checkpoint(200)], "2.jsonl")
     assert merger(root, stream).merge_once() == 0
     assert keys(stream) == [str(each) for each in range(6)]

@@ -1,4 +1,4 @@
-"""A slave with changes from triggers goes on in a stream of redo exactly after them, or is refused."""
+"""A slave with changes from triggers continues in a stream of redo exactly after them, or is refused."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
 
 
 def behind(made: Path, scn: int) -> int:
-    """The number of the change after which a slave goes on that has all up to `scn`."""
+    """The number of the change after which a slave continues that has all up to `scn`."""
     found = position_in_stream(StreamSession(made), triggers(scn))
     assert isinstance(found, StreamPosition)
     return found.commit

@@ -1,4 +1,4 @@
-"""Which changes of a column's type make the master write all rows anew, so that a slave need not convert any."""
+"""Which changes of a column's type make the master write all rows again, so that a slave need not convert any."""
 
 import pytest
 

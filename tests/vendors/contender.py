@@ -138,7 +138,7 @@ class Contender:
         return "VARCHAR2(20)" if self.oracle else "varchar(20)"
 
     def change(self, statement: str) -> None:
-        """Runs one statement in a session of its own, which commits."""
+        """Runs one statement in its own session, which commits."""
         with closing(self.vendor.sessions.connect(self.info, application="contract", autocommit=True)) as session:
             session.execute(statement.encode())
 
@@ -179,7 +179,7 @@ class Contender:
         return merger.alterer(trusted=True, of_master=vendor_of(FIRST).types, lossy=())
 
     def merge(self, history: History, start: int = 0, *, images: bool = False, safe: bool = False) -> None:
-        """Merges the net changes of a history from `start` on, in a transaction of their own."""
+        """Merges the net changes of a history from `start` on, in their own transaction."""
         session, merger = self.applying()
         found = net_changes.events(history.window(start), history.key, xml_images)
         with session.transaction():

@@ -112,7 +112,7 @@ def test_two_slaves_share_a_table_and_nothing_else(store: Callable[..., Checkpoi
 
 @pytest.fixture
 def blocks(target: Contender, store: Callable[..., CheckpointStore]) -> Callable[[], tuple[Session, BlockStore]]:
-    """A loader: a session of its own, and its rows of BLOCKS."""
+    """A loader: its own session, and its rows of BLOCKS."""
     store()
 
     def made() -> tuple[Session, BlockStore]:

@@ -18,7 +18,7 @@ OWN = [("1", "the slave's own")]
 
 @pytest.fixture
 def elsewhere(target: Contender) -> Contender:
-    """A slave with a table of its own under the master's name."""
+    """A slave with its own table under the master's name."""
     target.create()
     history = History()
     history.insert(*OWN[0])

@@ -114,6 +114,6 @@ def test_no_value_that_a_server_quotes_is_shown_to_readers_of_the_monitor_or_of_
 ])  # fmt: skip
 def test_nor_one_of_oracle(text: str) -> None:
     error = oracle.made(oracle.code_of(text), " ".join(text.split()), "db1:1521/shop")
-    shown = without_values(f"{error} Then go on.")
+    shown = without_values(f"{error} Then continue.")
     assert CANARY in str(error) and CANARY not in shown and CANARY not in without_values(error.reason)
     assert oracle.code_of(text) in shown and "db1:1521/shop" in shown

@@ -52,7 +52,7 @@ class Ambush:
 
 
 class Proxy:
-    """Listens on a port of its own for a server's port on this machine."""
+    """Listens on its own port for a server's port on this machine."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class _Link:
             pump()
         except OSError:
             self.cut()
-        # The other pump ends as well: nobody goes on with half a connection.
+        # The other pump ends as well: nobody continues with half a connection.
         for end in (self._client, self._server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RD)

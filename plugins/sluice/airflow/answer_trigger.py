@@ -8,7 +8,7 @@ from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
 
 SETTLE_SECONDS = 15.0
-"""By then the scheduler knows that the task is deferred: it takes a task that goes on earlier for failed."""
+"""By then the scheduler knows that the task is deferred: it takes a task that continues earlier for failed."""
 
 
 class AnswerTrigger(HITLTrigger):

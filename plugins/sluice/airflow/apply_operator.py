@@ -85,7 +85,7 @@ class ApplyOperator(SparkJobOperator):
         self.execute(context)
 
     def compare_definitions(self, context: Context) -> None:
-        """Compares definitions with this slave and sends notices. The apply goes on in any case."""
+        """Compares definitions with this slave and sends notices. The apply continues in any case."""
         try:
             task = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
             definition_comparison.compare_and_notify(task, [self.slave])
@@ -112,7 +112,7 @@ class ApplyOperator(SparkJobOperator):
             elif job is None and not why:
                 job, why = self._by_query(replication, digest, context, attempt, first=first, replaced=running)
             if job is None and isinstance(running, Job) and running.state() is JobState.RUNNING:
-                job = running  # it goes on until Spark runs another one
+                job = running  # it continues until Spark runs another one
             if job is None:
                 noted.note_process(why)
         if why:

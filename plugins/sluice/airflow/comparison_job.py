@@ -1,4 +1,4 @@
-"""Runs a comparison in a process of its own, which has it done by a task of Spark if there is an endpoint."""
+"""Runs a comparison in its own process, which has it done by a task of Spark if there is an endpoint."""
 
 import json
 import logging

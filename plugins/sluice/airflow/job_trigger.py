@@ -54,8 +54,8 @@ class JobTrigger(BaseTrigger):
     """Fires an event `{"job_id", "next", "why", "attempt"}` when the job has ended and its back-off has passed, or when
     the job asks for a comparison of definitions.
 
-    Airflow stores the arguments in its database: a later release must still understand them. They suffice to go on if
-    the job's record is lost.
+    Airflow stores the arguments in its database: a later release must still understand them. They suffice to continue
+    if the job's record is lost.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class JobTrigger(BaseTrigger):
 
 
 class SparkProbe:
-    """Asks the endpoint whether it runs tasks, once for all pairs of this process, and in a thread of its own: an
+    """Asks the endpoint whether it runs tasks, once for all pairs of this process, and in its own thread: an
     answer takes up to two minutes."""
 
     def __init__(self) -> None:

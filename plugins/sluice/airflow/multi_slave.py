@@ -1,8 +1,8 @@
-"""An initial update of several slaves: one run does the common part, then each slave continues in a run of its own.
+"""An initial update of several slaves: one run does the common part, then each slave continues in its own run.
 
 The common run reads the master once: online into all slaves, or into one folder. Until then it does each step for one
 slave after another; a slave that fails is left out, INCONSISTENT with the reason. The run of one slave finds these
-steps done and goes on with approval, import and end. Online, it also loads what the slave did not get, which is
+steps done and continues with approval, import and end. Online, it also loads what the slave did not get, which is
 everything if the slave could not be reached.
 """
 
@@ -115,7 +115,7 @@ def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, 
             if outage and ti.try_number < TRIES:
                 raise
             if outage and not transfer_form.by_files(task.context):
-                log.warning("%s: goes on in a run of its own, which awaits it: %s", one, error)
+                log.warning("%s: continues in its own run, which awaits it: %s", one, error)
                 note_waiting(one, error)
                 unreached.append(name)
                 continue
@@ -175,7 +175,7 @@ def share(task: TaskContext) -> list[dict[str, object]]:
 def unfinished(task: TaskContext, states: Mapping[str, object], reason: str) -> dict[str, str]:
     """The slaves of a run for several that it did not complete, with reasons.
 
-    A slave without a run of its own is given up for `reason`, unless it was left out before.
+    A slave without its own run is given up for `reason`, unless it was left out before.
     """
     ti = task.context["ti"]
     runs = {entry["conf"]["slave"]: index for index, entry in enumerate(ti.xcom_pull(task_ids="share") or [])}

@@ -128,7 +128,7 @@ def _issues(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Is
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, issues in of_slaves.items() if errors(issues)]
     for name, issues in of_slaves.items():
-        # One of several slaves is left out if it cannot be loaded; the others go on.
+        # One of several slaves is left out if it cannot be loaded; the others continue.
         left_out = len(lacking) < len(slaves) and name in lacking
         issues_so_far += [issue.softened() for issue in issues] if left_out else issues
     if not light and not errors(issues_so_far):

@@ -27,9 +27,9 @@ class Next(StrEnum):
     FAIL = "fail"
     RESTART = "relaunch"
     COMPARE = "tell"
-    """The job goes on and asks for a comparison of definitions."""
+    """The job continues and asks for a comparison of definitions."""
     MOVE = "move"
-    """The job goes on and is to be replaced: Spark is back, or the configuration has changed."""
+    """The job continues and is to be replaced: Spark is back, or the configuration has changed."""
     LEAVE = "leave"
     """Another task watches the job now."""
 
@@ -101,7 +101,7 @@ def why_gone(seen: Watched, lease: float) -> str:
     if seen.spark == "ended":
         return "Spark has ended the query."
     if seen.spark == "unknown":
-        return "Spark does not know the query any more: its session ended, or its server was started anew."
+        return "Spark does not know the query any more: its session ended, or its server was started again."
     if seen.begun and seen.unleased >= lease + LEASE_SLACK:
         return f"Its task has not held the lease for {seen.unleased:.0f} s: it is frozen, or its executor is gone."
     if not seen.begun and seen.age >= SLOT_SECONDS:

@@ -1,4 +1,4 @@
-"""The task of the DAG `gate`: a person holds a slave back, or lets it go on."""
+"""The task of the DAG `gate`: a person holds a slave back, or lets it continue."""
 
 import logging
 

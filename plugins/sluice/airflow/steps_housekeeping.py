@@ -282,7 +282,7 @@ def clear_files(task: TaskContext) -> str:
 def end_orphans() -> int:
     """Ends jobs whose run has ended: a person ended it while no triggerer was running to stop the job.
 
-    An apply whose run this Airflow does not know goes on: its metadata was lost or restored (`unwatched_applies`).
+    An apply whose run this Airflow does not know continues: its metadata was lost or restored (`unwatched_applies`).
     """
     ended = 0
     for job in filter(_is_orphan, jobs.all_jobs()):

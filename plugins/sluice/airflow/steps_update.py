@@ -134,7 +134,7 @@ def make_folder(task: TaskContext) -> str | None:
 
 @step
 def finish(task: TaskContext) -> str:
-    """Creates indexes and unique, check and foreign key constraints, and sets sequences. The apply goes on
+    """Creates indexes and unique, check and foreign key constraints, and sets sequences. The apply continues
     meanwhile."""
     done = steps.finish(update_of(task))
     expected_tables.of_slave(task)

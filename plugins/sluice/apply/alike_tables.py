@@ -58,7 +58,7 @@ def reduced(
 
 
 def alone(changes: NetChanges) -> NetChanges:
-    """A copy with rows of its own: a slice of a larger table would be pickled with all of it."""
+    """A copy with its own rows: a slice of a larger table would be pickled with all of it."""
     return replace(
         changes,
         **{kind: rows.take(pa.array(range(rows.num_rows), pa.int64())) for kind, rows in changes.by_kind.items()},

@@ -225,7 +225,7 @@ class ApplyLoop:
             self._close_gate(error)
             raise
         finally:
-            why = "The apply begins anew with the changed configuration" if self._changed else _END
+            why = "The apply begins again with the changed configuration" if self._changed else _END
             self.report.ended(self._status("ended"), why)
             self.follower.end()
             self._forget()
@@ -309,7 +309,7 @@ class ApplyLoop:
             return False
         self._mistake = ""
         if different:
-            log.info("%s: %s has changed: the apply begins anew with it", self.pair, changed.source)
+            log.info("%s: %s has changed: the apply begins again with it", self.pair, changed.source)
             self._changed = changed
         return different
 

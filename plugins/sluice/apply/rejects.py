@@ -180,7 +180,7 @@ class PairRejects:
         store = self._store()
         if store.ready():
             ids = [reject.id for reject in store.open() if reject.table == table]
-            store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
+            store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined again: a load brings its rows")
 
     def differing(self, cut: CutItem) -> Rejected:
         """The reject that tells a person that a table differs from the master's from here on."""

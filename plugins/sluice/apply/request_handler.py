@@ -1,8 +1,8 @@
 """Serves other processes' requests to the apply at the end of a window: snapshots at one position, and repairs.
 
-Each request is served at a position of its own. The apply takes it in a REPEATABLE READ transaction on the master and
+Each request is served at its own position. The apply takes it in a REPEATABLE READ transaction on the master and
 ends a window there; then master and slave are at the same position. For `snapshots` it exports the snapshots of
-transactions on both, answers, and goes on; the transactions stay open until the requester has imported the snapshots,
+transactions on both, answers, and continues; the transactions stay open until the requester has imported the snapshots,
 at most `TAKEOVER_SECONDS`. For `repair` it reads the rows in the master's transaction and makes the slave's equal
 before the next window begins: nobody else applies, so nothing races.
 

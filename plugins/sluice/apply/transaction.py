@@ -462,7 +462,7 @@ class WindowTransaction:
         store = load_filter.store()
         for block in step.blocks:
             if not store.caught_up(block):
-                raise CheckpointMoved(f"block {block.number} of {step.table} is loaded anew; all is read again")
+                raise CheckpointMoved(f"block {block.number} of {step.table} is loaded again; all is read again")
         if step.ready:
             log.info("%s: %s is ready: it is loaded and has caught up", self.pair, step.table)
 

@@ -28,7 +28,7 @@ def note(connection: Session, replication: Replication) -> None:
 def lines(replication: Replication) -> list[Line]:
     """The lines of the configuration in the order in which they count.
 
-    Left to reconcile_tables: tables with lines of their own, tables that slaves get otherwise than the master has them,
+    Left to reconcile_tables: tables with their own lines, tables that slaves get otherwise than the master has them,
     whose columns may not be what an expression needs, and all where a slave of another vendor could lack their types.
     """
     slaves = replication.slaves.values()

@@ -183,7 +183,7 @@ def arguments_of_add(parser: argparse.ArgumentParser) -> None:
 def arguments_of_remove(parser: argparse.ArgumentParser) -> None:
     parser.description = REMOVE
     parser.add_argument("name", metavar="NAME", help="of the replication, as for add")
-    parser.add_argument("--slave", metavar="NAME", help="one slave only; the others go on")
+    parser.add_argument("--slave", metavar="NAME", help="one slave only; the others continue")
     parser.add_argument("--revoke", action="store_true", help="revoke the account's privileges, too")
     parser.add_argument(
         "--lost",

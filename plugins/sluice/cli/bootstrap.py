@@ -175,7 +175,7 @@ def _alone(lock: Path) -> Iterator[None]:
 def _install(root: Path, venv: Path, python: Path, checksum: str) -> None:
     whole = (venv / "pyvenv.cfg").exists() and not (venv / _INSTALLING).exists() and _fits(python)
     if venv.exists() and not whole:
-        _say("the installation in .venv is unfinished or broken; making it anew")
+        _say("the installation in .venv is unfinished or broken; making it again")
         shutil.rmtree(venv)
     if (free := shutil.disk_usage(venv.parent).free) < VENV_BYTES:
         raise BootstrapError(
@@ -324,7 +324,7 @@ def requirement_of(name: str, lock: str) -> str:
     """The entry of a package in a lock file, with its marker and its hashes."""
     entry = re.search(rf"^{name}==[^\\\n]*\\\n(?:[ \t]+--hash=\S+(?: \\)?\n)+", lock, re.MULTILINE)
     if entry is None:
-        raise BootstrapError(f"requirements.lock has no entry {name} with hashes: make it anew as its head says.")
+        raise BootstrapError(f"requirements.lock has no entry {name} with hashes: make it again as its head says.")
     return entry.group()
 
 

@@ -276,7 +276,7 @@ def _usage(action: Action) -> str:
 
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Prints the log of a slave's apply; `--follow` goes on, also with the next apply."""
+    """Prints the log of a slave's apply; `--follow` continues, also with the next apply."""
     api = _airflow_of(args, finds)
     seen: tuple[str, int] | None = None
     shown = 0
@@ -388,7 +388,7 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
         try:
             state = _end_of(api, order, dag, run, Console(yes=args.yes))
         except KeyboardInterrupt:
-            print("The run goes on.", file=sys.stderr)
+            print("The run continues.", file=sys.stderr)
             raise
         found = _compared(api, order, run) if dag == RESYNC else []
         print("\n".join(found), end="\n" if found else "", flush=True)

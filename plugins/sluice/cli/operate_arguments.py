@@ -52,7 +52,7 @@ def arguments_of_logs(parser: argparse.ArgumentParser) -> None:
     parser.description = "Prints the log of a slave's apply."
     _pair(parser)
     parser.add_argument("--lines", type=int, default=200, metavar="N", help="number of last lines (default 200)")
-    parser.add_argument("--follow", action="store_true", help="go on printing new lines")
+    parser.add_argument("--follow", action="store_true", help="continue printing new lines")
     _airflow(parser)
 
 

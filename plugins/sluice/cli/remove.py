@@ -228,7 +228,7 @@ def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
                         code="slave-is-master",
                     )
                 warnings.append(
-                    f"{side.name} ({side.info.server}) is the master since a failover; its application goes on."
+                    f"{side.name} ({side.info.server}) is the master since a failover; its application continues."
                 )
         expect_free(session, prefix, schema)
         if guard is not None and any(table.refuses for table in guard.tables()):

@@ -115,7 +115,7 @@ def _target(pattern: TablePattern, section: Section) -> Target | None:
     target = section.read("target", _named, None)
     if target is not None and target.name is not None and pattern.wildcard:
         problem = f"would give every table of {pattern} the name {target.name}"
-        section.wrong(problem, "write the schema alone, or name tables on lines of their own", "target")
+        section.wrong(problem, "write the schema alone, or name tables on their own lines", "target")
         return None
     return target
 

@@ -74,7 +74,7 @@ class DefinitionStore(SlaveStore):
         self._execute("definitions_put", **_columns_of(shape.table), definition=text, making=not followed)
 
     def forget_table(self, table: TableName) -> None:
-        """Notes that the slave no longer has the table: another one of its name brings definitions of its own."""
+        """Notes that the slave no longer has the table: another one of its name brings its own definitions."""
         self._execute("definitions_forget_table", table_schema=table.schema, table=table.name)
 
     def rename_table(self, old: TableName, new: TableName) -> None:

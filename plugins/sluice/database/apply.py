@@ -219,7 +219,7 @@ class Alterer(Protocol):
     def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
         """The foreign keys that cannot stay although the master may have them, because the server has none whose
         columns are of two types, not even for a moment. Where DDL commits by itself, `apply` drops them; there also
-        the indexes of columns that are made anew, or may no longer be indexed as they are."""
+        the indexes of columns that are made again, or may no longer be indexed as they are."""
         ...
 
     def attempt(self, item: DefinitionChange) -> str:

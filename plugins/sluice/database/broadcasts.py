@@ -46,7 +46,7 @@ class Waiting:
 
 
 class Queries(Protocol):
-    """Runs queries of people, over an autocommit session that can only read, in a transaction of its own."""
+    """Runs queries of people, over an autocommit session that can only read, in its own transaction."""
 
     def run(
         self,

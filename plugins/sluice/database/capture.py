@@ -124,7 +124,7 @@ class Capture(Protocol):
         ...
 
     def ahead(self, have: Installation | None) -> Sequence[Callable[[], None]]:
-        """What must be done before `upgrade`, each in a transaction of its own; doing it again changes nothing."""
+        """What must be done before `upgrade`, each in its own transaction; doing it again changes nothing."""
         ...
 
     def upgrade(self, have: Installation | None) -> list[str]:

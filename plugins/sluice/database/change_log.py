@@ -111,14 +111,14 @@ class LogUnreadable(DataLost):
 
     def __init__(self, server: str, reason: str):
         super().__init__(
-            f"{server}: {reason}. Later changes are not recorded: load the slaves' tables anew and begin a new stream "
+            f"{server}: {reason}. Later changes are not recorded: load the slaves' tables again and begin a new stream "
             "in another folder."
         )
         self.reason = reason
 
 
 class ChangeLog(Protocol):
-    """Reads the log of one server, over connections of its own; for one thread at a time."""
+    """Reads the log of one server, over its own connections; for one thread at a time."""
 
     def __enter__(self) -> "ChangeLog": ...
 
@@ -139,8 +139,8 @@ class ChangeLog(Protocol):
     def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
         """The transactions after a place. None: nothing more is there at the moment, said about once a second.
 
-        `waits`: goes on until the connection ends; otherwise ends there. Raises `LogUnreadable` where the log does not
-        continue what was read before, `DatabaseError`, `Terminal`.
+        `waits`: continues until the connection ends; otherwise ends there. Raises `LogUnreadable` where the log does
+        not continue what was read before, `DatabaseError`, `Terminal`.
         """
         ...
 

@@ -120,7 +120,7 @@ class Survey:
 
 
 class ChangeReader(Protocol):
-    """Reads windows over sessions of its own; for one thread at a time.
+    """Reads windows over its own sessions; for one thread at a time.
 
     `images`: with OLDCONTENT of every change. After a `Transient` error the next call connects again.
     """
@@ -317,7 +317,7 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> AbstractContextManager[BlockRead]:
-        """A transaction with a snapshot of its own, in which the rows of a block are read.
+        """A transaction with its own snapshot, in which the rows of a block are read.
 
         `lock_seconds`: it may lock rows, and no statement waits for locks, or keeps them, longer than this. After an
         error in the block the session may be in the middle of a result: close it. Raises `Transient` where the table is
@@ -358,7 +358,7 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def note_holders(self, slaves: Iterable[str]) -> None:
-        """Records which `slaves` hold the purge; without any, that it goes on."""
+        """Records which `slaves` hold the purge; without any, that it continues."""
         ...
 
     def note_feed(self, read: FeedPosition) -> None:

@@ -20,7 +20,7 @@ class LoadRuns(Transient):
 
     def __init__(self, slave: str, holder: str):
         super().__init__(
-            f"Slave {slave} is being loaded by another job ({holder}). This one ends; the other goes on. "
+            f"Slave {slave} is being loaded by another job ({holder}). This one ends; the other continues. "
             "Should that job be dead, its session ends by itself within minutes."
         )
 

@@ -110,7 +110,7 @@ class LoadTarget(Protocol):
         ...
 
     def extend_types(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-        """Runs the `type_extensions`, each in a transaction of its own, and returns them."""
+        """Runs the `type_extensions`, each in its own transaction, and returns them."""
         ...
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:

@@ -11,7 +11,7 @@ from sluice.model.position import Moment, Position
 
 
 class Recorder(Protocol):
-    """Goes on where the last one ended."""
+    """Continues where the last one ended."""
 
     recorded: int
     """Changes, since this recorder began."""
@@ -26,7 +26,7 @@ class Recorder(Protocol):
 
 
 class Merger(Protocol):
-    """Merges the output of a master's redo threads into a source. Goes on where the last one ended."""
+    """Merges the output of a master's redo threads into a source. Continues where the last one ended."""
 
     merged: int
     """Transactions of the master, since this merge began."""

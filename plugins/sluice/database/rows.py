@@ -34,7 +34,7 @@ class TableGone(Transient):
 
 
 class TableRefused(Terminal):
-    """One table cannot be read or written, for a reason of its own: all others can."""
+    """One table cannot be read or written, for its own reason: all others can."""
 
     def __init__(self, table: TableName, text: str):
         super().__init__(text)
@@ -174,7 +174,7 @@ class Rows(Protocol):
     def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
 
     def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
-        """Begins a reading transaction with a snapshot of its own, or with another session's `exported` one."""
+        """Begins a reading transaction with its own snapshot, or with another session's `exported` one."""
         ...
 
     def export_snapshot(self, connection: Session) -> str:

@@ -224,7 +224,7 @@ class ChangeRead:
                 for change in oversized(items):
                     raise ChangeTooLarge(change, LARGEST_CHANGE)
                 with master.session() as session:
-                    # Asked after the read: what was purged while it went on is among it.
+                    # Asked after the read: what was purged while it continued is among it.
                     expect_held(master, session, begin)
                 yield from batches(items, self.schema, master.vendor.images, str(end))
 

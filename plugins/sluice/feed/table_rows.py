@@ -1,6 +1,6 @@
 """The rows of a table as of one position, in partitions that are read side by side, whenever and how often.
 
-No transaction lasts from one partition to the next. Each is read in a snapshot of its own, and what came after the
+No transaction lasts from one partition to the next. Each is read in its own snapshot, and what came after the
 position is taken back by the changes that wait in the queue, seen by the same snapshot.
 """
 
@@ -41,7 +41,7 @@ def rows_not_reconstructible(table: TableName, action: str) -> Transient:
     """A change that does not say which rows it removed lies between the position and the read."""
     return Transient(
         f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
-        "again, at a position of now; a feed that has not begun to be read can be dropped and begun anew.",
+        "again, at a position of now; a feed that has not begun to be read can be dropped and begun again.",
         code="rows-not-reconstructible",
     )
 
@@ -95,7 +95,7 @@ def feed_changes_purged(what: str) -> Terminal:
     """Changes that are needed are not in the queue any more."""
     return Terminal(
         f"{what}: changes since that position were purged, because nobody held them. Name a feed, option "
-        "feed: it holds the purge from its first read on. A feed that lost its place is dropped and begun anew: "
+        "feed: it holds the purge from its first read on. A feed that lost its place is dropped and begun again: "
         "docs/feeds.md.",
         code="feed-changes-purged",
     )

@@ -147,7 +147,7 @@ def _doubt(row: Checkpoint, stored: Stored | None) -> str:
         )
     if stored.epoch < row.epoch:
         return f"the checkpoint in Redis is of epoch {stored.epoch}, the slave's is {row.epoch}: an old one came back"
-    # By their texts, clock included: a position taken anew may equal an old one on a quiet master.
+    # By their texts, clock included: a position taken again may equal an old one on a quiet master.
     if row.position is None or row.catching_up or stored.fallback.text() != row.position.text():
         return "the slave's own row is newer than the checkpoint in Redis"
     return ""

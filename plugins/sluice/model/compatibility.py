@@ -13,7 +13,7 @@ class TablesDiffer(Terminal):
         listed = "\n".join(f"- {difference}" for difference in differences)
         super().__init__(
             f"Slave {slave} cannot take the master's tables as it is. Nothing was changed.\n{listed}\n"
-            "Fix these (a table that is dropped there is created anew), then start again."
+            "Fix these (a table that is dropped there is created again), then start again."
         )
         self.differences = differences
 

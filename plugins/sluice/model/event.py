@@ -93,7 +93,7 @@ def _activity(before: str, after: str) -> Iterator[tuple[EventKind, str]]:
     if after and after != before:
         yield EventKind.OUTAGE, f"Waits: {after}"
     elif before and not after:
-        yield EventKind.OUTAGE, "The apply goes on"
+        yield EventKind.OUTAGE, "The apply continues"
 
 
 def _tables(before: ApplyStatus, after: ApplyStatus) -> Iterator[tuple[EventKind, str]]:

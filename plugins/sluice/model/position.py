@@ -89,7 +89,7 @@ def other_source(position: Position, source: str) -> Terminal:
     """Two positions of different sources of changes were compared."""
     return Terminal(
         f"The position {position} was taken from another source of changes than {source}, so it does not say where "
-        "to go on. Put the former capture back into the configuration, or start the slave anew with this one.",
+        "to continue. Put the former capture back into the configuration, or start the slave again with this one.",
         code="other-source",
     )
 

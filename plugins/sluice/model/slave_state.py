@@ -37,7 +37,7 @@ MOVES: dict[SlaveState, frozenset[SlaveState]] = {
 
 The initial update sets INITIAL and TRANSITION, the apply NORMAL; a canceled update or lost changes lead to
 INCONSISTENT; a failover sets SWITCHING and MASTER. A failover in the other direction makes a MASTER NORMAL again, or
-INCONSISTENT if it must be loaded. A partial load does not change the state: its tables have states of their own
+INCONSISTENT if it must be loaded. A partial load does not change the state: its tables have their own states
 (`sluice.model.table_state`).
 """
 

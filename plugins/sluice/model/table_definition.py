@@ -128,7 +128,7 @@ class TableDefinition:
 
 
 def key_unknown(former: TableDefinition, now: TableDefinition) -> bool:
-    """Whether a new column of the key has a value of its own in each older row: rows cannot be found by their new key
+    """Whether a new column of the key has its own value in each older row: rows cannot be found by their new key
     until they follow as changes."""
     positions = {column.position for column in former.shape.columns}
     return any(

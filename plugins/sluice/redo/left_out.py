@@ -89,7 +89,7 @@ def lost(incomplete: LeftOut, complete_from: int | None) -> str:
     return (
         f"transaction {incomplete.xid} was committed at SCN {incomplete.certain}, and its beginning is in no redo that "
         f"was read: OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. "
-        f"The slaves must be loaded anew: delete {FILE} in the folder of the thread for that"
+        f"The slaves must be loaded again: delete {FILE} in the folder of the thread for that"
     )
 
 

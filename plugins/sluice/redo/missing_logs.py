@@ -110,7 +110,7 @@ def explained(thread: int, message: str) -> Finding | None:
         f"{_named(first, last, thread)} not there, and later ones are. Where the master has deleted "
         f"{'it' if first == last else 'them'}, run in RMAN: {restore(first, last, thread)}; where no backup has "
         f"{'it' if first == last else 'them'} either, these changes are lost: begin a new stream and load the slaves "
-        "anew"
+        "again"
     )
     return Finding(Danger.GONE, first, last, text)
 

@@ -199,7 +199,7 @@ def pack(data: bytes) -> Optional[bytes]:
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Answers each connection in a thread of its own. Raises `OSError` if it cannot listen.
+    """Answers each connection in its own thread. Raises `OSError` if it cannot listen.
 
     `token`: what a client must send as its bearer; None: everybody is answered. `most_connections`: further ones are
     closed. `idle_seconds`: how long a client may be silent.

@@ -1,7 +1,7 @@
 """Captures a master from its own log: records it into the stream that slaves replay, under the supervisor's lease.
 
 A second reader of the same server and folder ends the first one, and only one can write to the folder; so a supervisor
-whose lease went on may still be ending its recorder, and is awaited.
+whose lease continued may still be ending its recorder, and is awaited.
 """
 
 import logging
@@ -101,7 +101,7 @@ class Recording:
         try:
             self.state.write(self._status())
         except StoreUnreachable as away:
-            # The recorder goes on as long as the lease certainly holds.
+            # The recorder continues as long as the lease certainly holds.
             log.warning("%s: %s", self.prefix, away)
 
     def _status(self) -> RedoStatus:

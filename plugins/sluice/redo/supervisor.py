@@ -211,7 +211,7 @@ class _Leading:
                 self._reported_at = time.monotonic()
                 self.state.write(self._status())
         except StoreUnreachable as away:
-            # The programs go on as long as the lease certainly holds.
+            # The programs continue as long as the lease certainly holds.
             log.warning("%s: %s", self.prefix, away)
 
     def _join(self) -> None:

@@ -64,7 +64,7 @@ class UnreadRedo:
 def unread(seen: Iterable[Stretch], resetlogs: int, read: Collection[int], scn: int) -> dict[int, int]:
     """Threads that nobody reads although they have redo above `scn`, with the SCN from which it begins.
 
-    `read`: the threads that are read. An added instance has a thread of its own.
+    `read`: the threads that are read. An added instance has its own thread.
     """
     begins: dict[int, int] = {}
     for each in seen:
@@ -114,5 +114,5 @@ def _later_text(later: int, resetlogs: int) -> str:
         return ""
     return (
         f"There are logs of the incarnation {later}: the master was opened with RESETLOGS, and what is read is of "
-        f"{resetlogs}. Go on with a schema checkpoint of the new one (redo.schema)."
+        f"{resetlogs}. Continue with a schema checkpoint of the new one (redo.schema)."
     )

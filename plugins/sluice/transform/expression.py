@@ -15,7 +15,7 @@ _REFUSED = {
     "WINDOW": "it looks at other rows, and an expression sees one row: take the window function out",
     "STAR": "`*` stands for all columns: name those that are meant",
     "PARAMETER": "it holds a parameter: write its value",
-    "LAMBDA": "it holds a function of its own: write it out",
+    "LAMBDA": "it holds its own function: write it out",
     "POSITIONAL_REFERENCE": "it names a column by its number: write its name",
 }
 """Class of a part of the syntax tree → why it is refused."""

@@ -69,7 +69,7 @@ def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence
 
 
 class Transforms:
-    """The transformations of one slave; it has an engine of its own, so only one thread may use it."""
+    """The transformations of one slave; it has its own engine, so only one thread may use it."""
 
     def __init__(self, replication: Replication, slave: SlaveConfig):
         self.replication = replication

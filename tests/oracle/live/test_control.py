@@ -46,8 +46,8 @@ def test_notes_throttles_and_imports_are_kept(oracle_database: Callable[[], Conn
         checkpoint.move(SlaveState.TRANSITION)
         throttle.put_message("update 1", "Initial update: waits", "Initial update")
         assert checkpoint.configured().message == "Initial update: waits"
-        throttle.put_message("update 1", "Initial update: goes on", "Initial update")
-        assert checkpoint.configured().message == "Initial update: goes on"
+        throttle.put_message("update 1", "Initial update: continues", "Initial update")
+        assert checkpoint.configured().message == "Initial update: continues"
 
         assert vendor.queries.run(session, "SELECT 'a', NULL FROM DUAL;", 5)[1] == [("a", None)]
         with pytest.raises(StatementFailed, match="no query"):

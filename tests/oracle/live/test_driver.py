@@ -133,7 +133,7 @@ def test_a_deadlock_is_transient(info: ConnectionInfo, session: DriverSession) -
             mine.run(f"UPDATE P SET V = 'z' WHERE ID = {row}")
         except kinds.DatabaseError as error:
             told.append(error)
-            mine.driver.rollback()  # the other one goes on
+            mine.driver.rollback()  # the other one continues
 
     with connect(info, application="other") as other, session.transaction():
         session.run("UPDATE P SET V = 'z' WHERE ID = 1")

@@ -197,7 +197,7 @@ def test_a_slave_of_redo_is_loaded_kept_compared_and_mended_by_dags(
     slave.await_same()
     done(stack, "resync", {**PAIR, "action": "verify"})
 
-    # A part is loaded again while the rest goes on.
+    # A part is loaded again while the rest continues.
     slave.connection.execute('TRUNCATE "PUBLIC"."BAG"')
     done(stack, "initial_update", {**PAIR, "tables": ["PUBLIC.BAG"]})
     master.transactions(5)

@@ -35,7 +35,7 @@ redo: {{program: /none, schema: /none, exact_names: true, ends_at: {scn}}}
 
 @contextmanager
 def killed(rig: Loaded) -> Iterator[None]:
-    """An apply in a process of its own, which is killed at the end."""
+    """An apply in its own process, which is killed at the end."""
     given = {"prefix": "DEMO_", "slave": rig.slave_info.to_dict(), "redis_url": rig.redis_url}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.scenarios.stream.killed_apply"],
@@ -77,7 +77,7 @@ def test_triggers_give_way_to_redo_without_a_load_whatever_is_killed(
     position = by_triggers.checkpoint.position
     assert position is not None
 
-    # The person stops the apply, and writes down what the checkpoint says; the master goes on.
+    # The person stops the apply, and writes down what the checkpoint says; the master continues.
     scn = json.loads(position.text())["scn"]
     redo.scn = scn + 1
     redo.transactions(15)

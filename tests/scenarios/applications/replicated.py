@@ -159,7 +159,7 @@ SELECT t.name, 'constraint ' || o.conname, regexp_replace(pg_get_constraintdef(o
 FROM t JOIN pg_constraint AS o ON o.conrelid = t.oid WHERE o.contype NOT IN ('n', 'p') AND o.convalidated
 """  # noqa: E501
 """Columns, indexes and valid constraints of all tables, as PostgreSQL writes them. Foreign keys of a slave can be
-deferred, and have no actions. The primary key of a table that was made later has a name of its own there, and may stand
+deferred, and have no actions. The primary key of a table that was made later has its own name there, and may stand
 for the unique index that is the master's key."""
 
 

@@ -239,7 +239,7 @@ def test_a_redis_dump_of_an_earlier_life_is_recognised_by_its_epoch(
 
 @pytest.mark.long
 def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: Path) -> None:
-    """The apply stops, and goes on from the slave's own position when Redis is back, empty."""
+    """The apply stops, and continues from the slave's own position when Redis is back, empty."""
     server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
     server.start(die_with_parent=True)
     try:
@@ -266,7 +266,7 @@ def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: 
 def test_a_right_that_the_login_of_redis_loses_is_an_outage(
     lost: str, kept: Callable[..., Rig], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The apply names it, waits, and goes on by itself once the right is back."""
+    """The apply names it, waits, and continues by itself once the right is back."""
     server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
     server.start(die_with_parent=True)
     administrator = redis_store.connect(server.url)
@@ -295,7 +295,7 @@ def test_a_right_that_the_login_of_redis_loses_is_an_outage(
 def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     kept: Callable[..., Rig], epochs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis has a position whose changes the slave has lost; to go on from it would lose them forever."""
+    """Redis has a position whose changes the slave has lost; to continue from it would lose them forever."""
     pair = kept(TABLE)
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")

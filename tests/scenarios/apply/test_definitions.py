@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "a table is dropped": (KEYED, ["INSERT INTO public.t VALUES (-2, 1, 'a')", "DROP TABLE public.t"]),
-    "a table is dropped and made anew": (
+    "a table is dropped and made again": (
         KEYED,
         [
             "INSERT INTO public.t VALUES (-2, 1, 'a')",

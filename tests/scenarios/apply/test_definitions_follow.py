@@ -163,7 +163,7 @@ def test_each_kind_follows_alone(rig: Callable[..., Rig], kind: str, event_trigg
 @pytest.mark.parametrize("event_triggers", [True, False])
 def test_what_a_table_has_is_followed_under_its_new_name(rig: Callable[..., Rig], event_triggers: bool) -> None:
     """Two tables swap their names by a third one; then one is renamed with its index, as Rails does it; then one is
-    made anew with an index as before."""
+    made again with an index as before."""
     pair = rig("CREATE TABLE public.a (id int PRIMARY KEY, n int); CREATE TABLE public.b (id int PRIMARY KEY, v text)")
     if not event_triggers:
         for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():

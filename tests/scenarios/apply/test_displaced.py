@@ -103,7 +103,7 @@ def test_rows_that_one_slice_displaces_come_back_with_a_later_one(rig: Callable[
 
 @contextmanager
 def set_aside(pair: Rig) -> Iterator[None]:
-    """In the block the change is a reject, because of a row that somebody inserted on the slave; the apply goes on."""
+    """In the block the change is a reject, because of a row that somebody inserted there; the apply continues."""
     start(pair)
     with pair.apply() as running:
         pair.await_normal_mode(running)

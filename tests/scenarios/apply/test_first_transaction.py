@@ -1,4 +1,4 @@
-"""A person removes a transaction that never fits from a slave's queue: its tables wait for a load, others go on."""
+"""A person removes a transaction that never fits from a slave's queue: its tables wait for a load, others continue."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""One row that is larger than an apply can take: its table is left out and told, the others go on."""
+"""One row that is larger than an apply can take: its table is left out and told, the others continue."""
 
 import resource
 from collections.abc import Callable

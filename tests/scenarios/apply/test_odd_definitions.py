@@ -134,7 +134,7 @@ CASES = {
         left_out={"public.thing": 'relation "public.only_here" does not exist'},
         on_error="isolate",
     ),
-    "indexes are built anew": Case(
+    "indexes are built again": Case(
         (
             "CREATE TABLE public.two (b int NOT NULL, a int NOT NULL, v text)",
             "CREATE UNIQUE INDEX two_a ON public.two (a)",

@@ -1,4 +1,4 @@
-"""Rows that change without a trigger: the table is left out, with the reason, until it is loaded; others go on."""
+"""Rows that change without a trigger: the table is left out, with the reason, until it is loaded; others continue."""
 
 from collections.abc import Callable
 

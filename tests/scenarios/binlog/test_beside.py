@@ -107,7 +107,7 @@ def test_a_slave_is_loaded_follows_and_is_compared_while_the_master_is_written(r
         update = rig.begin()
         with rig.apply():
             rig.load_a_part(update, 3)
-        # Loader, apply and recorder are gone; all of them go on.
+        # Loader, apply and recorder are gone; all of them continue.
     with rig.recording(), writing(rig.master, transaction), rig.apply():
         rig.load(update)
         rig.await_that(lambda: (found := rig.checkpoint) and found.state == "NORMAL")

@@ -84,7 +84,7 @@ def test_a_slave_of_a_binary_log_is_recorded_loaded_kept_compared_and_mended_by_
     capturing = started(stack, "capture_redo", MASTER)
     with writing(master, transaction, 1):
         done(stack, "initial_update", PAIR)
-        # The supervisor is killed while the master is written; the run's next job goes on.
+        # The supervisor is killed while the master is written; the run's next job continues.
         job = await_value(lambda: jobs.live(Kind.CAPTURE, "REC_", CAPTURE), 60)
         os.kill(job.runner.pid, signal.SIGKILL)
         until(lambda: (now := jobs.live(Kind.CAPTURE, "REC_", CAPTURE)) is not None and now.id != job.id, 300)
@@ -101,7 +101,7 @@ def test_a_slave_of_a_binary_log_is_recorded_loaded_kept_compared_and_mended_by_
     until(same, 300)
     done(stack, "resync", {**PAIR, "action": "verify"})
 
-    # A table is loaded again while the rest goes on.
+    # A table is loaded again while the rest continues.
     slave.execute("TRUNCATE public.words")
     done(stack, "initial_update", {**PAIR, "tables": ["public.words"]})
     until(same, 300)

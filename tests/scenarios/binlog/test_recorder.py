@@ -1,4 +1,4 @@
-"""A recorder goes on exactly where it was, or says that it cannot."""
+"""A recorder continues exactly where it was, or says that it cannot."""
 
 import fcntl
 import os

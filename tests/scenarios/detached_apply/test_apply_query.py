@@ -244,7 +244,7 @@ def test_executors_that_do_not_reach_something_say_what_and_why(query: Query) ->
 def test_executors_that_have_nothing_of_sluice_apply_and_stage(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sessions with files of their own: executors get the library with the query, and a large window from the query's
+    """Sessions with their own files: executors get the library with the query, and a large window from the query's
     own client."""
     with ExitStack() as stack:
         url = stack.enter_context(like_a_cluster()).url

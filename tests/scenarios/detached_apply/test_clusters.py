@@ -1,4 +1,4 @@
-"""Executors that are processes of their own, of clusters, apply, stage and compare."""
+"""Executors that are separate processes, of clusters, apply, stage and compare."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager

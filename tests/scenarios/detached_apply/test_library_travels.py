@@ -91,7 +91,7 @@ def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
     start: Start, attach: Attach, another_version: list[Path]
 ) -> None:
     executor = attach(start(*another_version, conf={"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
-    with raises_code("executors-differ", match=r"another version of Sluice loaded: start Spark's server anew"):
+    with raises_code("executors-differ", match=r"another version of Sluice loaded: start Spark's server again"):
         executor.map(reporter(), 2, "look")
 
 

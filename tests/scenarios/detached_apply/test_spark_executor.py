@@ -131,7 +131,7 @@ def test_a_cancel_interrupts_its_job_and_no_other(executor: SparkExecutor, spark
         executor.cancel()
         with pytest.raises(ExecutorsFailed):
             work[0].result(120)
-        assert interrupted is None or await_true(lambda: not interrupted.alive(), 120.0), "its worker goes on"
+        assert interrupted is None or await_true(lambda: not interrupted.alive(), 120.0), "its worker continues"
         until(lambda: executor.progress == "")
         (folders[1] / "go").touch()
         assert work[1].result(120) == [0]

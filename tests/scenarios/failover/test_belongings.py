@@ -1,4 +1,4 @@
-"""After a failover everything belongs to whom it belonged on the master, and its owner can go on as before."""
+"""After a failover everything belongs to whom it belonged on the master, and its owner can continue as before."""
 
 import re
 from collections.abc import Callable

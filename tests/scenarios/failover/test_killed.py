@@ -1,4 +1,4 @@
-"""Failovers whose tasks are killed anywhere: they go on to the end, or back to the beginning."""
+"""Failovers whose tasks are killed anywhere: they continue to the end, or back to the beginning."""
 
 import random
 from collections.abc import Callable

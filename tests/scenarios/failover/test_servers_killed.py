@@ -1,4 +1,4 @@
-"""Servers that are killed under a failover: it goes on or is undone, and one of them takes writes, never both."""
+"""Servers that are killed under a failover: it continues or is undone, and one of them takes writes, never both."""
 
 import random
 import time

@@ -121,7 +121,7 @@ def test_transactions_that_a_crashed_master_numbers_again_are_not_taken_for_appl
     shop_of: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slave that rests has seen transaction IDs that leave no trace in the log. After a crash the master gives them
-    out again, before an apply has begun anew."""
+    out again, before an apply has begun again."""
     shop = shop_of()
     with shop.applying():
         shop.await_current()

@@ -29,7 +29,7 @@ def last_lines(log: Path) -> str:
 
 
 class Process:
-    """A driver in a session of its own; its output is in `log`."""
+    """A driver in its own session; its output is in `log`."""
 
     def __init__(self, values: dict[str, Any], log: Path):
         self.log = log

@@ -30,7 +30,7 @@ SPARK_FILES = 1 << 16
 SPARK_DISK_FULL = "its disk is full"
 """In an apply's log, of Spark."""
 PROGRESS_SECONDS = 240.0
-"""In so long the apply must go on after a strike, and Spark stage again where a run has it."""
+"""In so long the apply must continue after a strike, and Spark stage again where a run has it."""
 STRIKE_SECONDS = 300.0
 """In so long a strike must hit something."""
 RESTART_SECONDS = 5.0

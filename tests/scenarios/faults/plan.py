@@ -34,7 +34,7 @@ class Fault(StrEnum):
     FREEZE_MASTER = "SIGSTOP to all of the master"
     QUIT_SLAVE = "immediate shutdown of the slave"
     QUIT_MASTER = "immediate shutdown of the master"
-    CRASH_BACKENDS = "SIGKILL to a backend, after which the server starts anew by itself"
+    CRASH_BACKENDS = "SIGKILL to a backend, after which the server starts again by itself"
     TERMINATE_BACKENDS = "pg_terminate_backend for all sessions of the apply"
     KILL_REDIS = "SIGKILL to Redis"
     FLUSH_REDIS = "FLUSHALL in Redis"
@@ -118,7 +118,7 @@ class Plan:
     spark: bool
     """Whether real executors stage, instead of threads of the driver."""
     cluster: bool
-    """Whether they are those of a cluster, processes of their own."""
+    """Whether they are those of a cluster, separate processes."""
     lazy: bool
     """Whether half of the master's commits do not wait for the disk."""
     stage: int
@@ -136,7 +136,7 @@ class Plan:
     ordinary: bool
     """Whether the account on the slave is nobody's superuser: its triggers and foreign keys act."""
     load: bool
-    """Whether the slave is loaded anew while faults strike, by an initial update of all its tables."""
+    """Whether the slave is loaded again while faults strike, by an initial update of all its tables."""
     strikes: tuple[Strike, ...]
     mariadb: bool = False
     """Whether the slave is a MariaDB."""
@@ -163,7 +163,7 @@ SPARK_SECONDS, CLUSTER_SECONDS = 2.0, 8.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.stage_driver`). In a
 cluster each session's Python workers import the library themselves."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
-"""What in one of two cases is not fixed until Spark's server is started anew: the apply must get over it by itself."""
+"""What in one of two cases is not fixed until Spark's server is started again: the apply must get over it by itself."""
 
 
 def plan(seed: int) -> Plan:

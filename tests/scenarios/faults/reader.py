@@ -27,7 +27,7 @@ FILES = f"""
 SELECT oid, relfilenode, relnatts FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relname IN {(*BY_NAME, *PARTITIONS, "log")} ORDER BY 1
 """
-"""A TRUNCATE, and what writes a table anew, give it another file, and an older snapshot finds it empty."""
+"""A TRUNCATE, and what writes a table again, give it another file, and an older snapshot finds it empty."""
 CHECKPOINT_ON_MARIADB, PROGRESS_ON_MARIADB = (query.replace("public.", "") for query in (CHECKPOINT, PROGRESS))
 Row = Sequence[Any]
 
@@ -114,7 +114,7 @@ class PostgresReader(Reader):
                 imbalance = connection.execute(IMBALANCE).fetchall()
             with connection.transaction():
                 changed = connection.execute(FILES).fetchall() != before
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):  # or dropped, to be loaded anew
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):  # or dropped, to be loaded again
             changed = True
         if changed:
             self.given_up += 1

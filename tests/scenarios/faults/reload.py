@@ -69,7 +69,7 @@ class Reload(Steps):
 
     def _drop_tables(self) -> None:
         """Drops the slave's tables, as a person does if the master's definitions have changed since: they are created
-        anew."""
+        again."""
         with connect(self._pair.slave_info, application="reload") as slave:
             slave.execute(f"DROP TABLE IF EXISTS {EVERY} CASCADE")
             slave.execute("DROP TYPE IF EXISTS public.feeling CASCADE")

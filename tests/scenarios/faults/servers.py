@@ -30,7 +30,7 @@ CLUSTER = {
     # As on other machines: each session brings the library along.
     "spark.executorEnv.PYTHONPATH": "/nowhere",
 }
-"""A master, two workers and their executors, each executor a process of its own, which live and die with the server."""
+"""A master, two workers and their executors, each executor a separate process, which live and die with the server."""
 SETTINGS = {
     # Killed processes lose what they had in memory; what they gave to the system survives. So nothing need be synced.
     "fsync": "off",

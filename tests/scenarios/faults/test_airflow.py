@@ -74,7 +74,7 @@ apply: {lease: 2.0, checkpoint_interval: 1.0, stage_above: 1000}
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    """The servers and Airflow with a configuration of its own; the slave's log can be decoded."""
+    """The servers and Airflow with its own configuration; the slave's log can be decoded."""
     # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
     folder = new_folder("sluice-test-airflow-faults-")
     replications = folder / "replications"
@@ -177,7 +177,7 @@ def test_an_apply_outlives_the_loss_of_airflows_metadata_and_is_adopted(stack: S
         api.trigger("housekeeping", {})
         assert isinstance(before, QueryJob)
         assert await_true(lambda: bool(query_of_another_run(before)), 300), "no run of cdc_apply adopts the apply"
-        assert query_of_another_run(before) == before.record.query, "the query was started anew"
+        assert query_of_another_run(before) == before.record.query, "the query was started again"
         assert runs(api) == ["running"]
     finally:
         writer.stop()
@@ -301,7 +301,7 @@ def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
     freezer = Freezer()
     assert freezer.freeze("Airflow", components(stack, *AIRFLOW))
     try:
-        await_arrival(applied, "Airflow goes on")
+        await_arrival(applied, "Airflow continues")
     finally:
         freezer.thaw_all()
 
@@ -317,7 +317,7 @@ def kill_airflow(stack: Stack, applied: Callable[[], object]) -> None:
 
 
 def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
-    """Work of others takes every slot, then the apply ends: it goes on as a process, and returns to Spark."""
+    """Work of others takes every slot, then the apply ends: it continues as a process, and returns to Spark."""
     from pyspark.sql.connect.session import SparkSession
 
     await_query()  # it gets no slot any more
@@ -334,7 +334,7 @@ def take_all_slots(stack: Stack, applied: Callable[[], object]) -> None:
 
 
 def cut_off(way: Proxy, applied: Callable[[], object]) -> None:
-    """The endpoint cannot be reached for a while: the query goes on."""
+    """The endpoint cannot be reached for a while: the query continues."""
     await_query()
     way.stall()
     way.cut()

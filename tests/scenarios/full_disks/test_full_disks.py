@@ -1,4 +1,4 @@
-"""Disks that are full: each is told with its place and the remedy; all goes on when there is room; nothing is lost."""
+"""Disks that are full: each is told with its place and the remedy; all continues when there is room; none is lost."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ Disks = Callable[[int], Disk]
 
 @pytest.fixture
 def server(disk: Disks) -> Iterator[tuple[PostgresServer, Disk]]:
-    """PostgreSQL with data and log on a disk of its own."""
+    """PostgreSQL with data and log on its own disk."""
     small = disk(220)
     made = PostgresServer(small.folder / "pg", name="small", settings=SETTINGS)
     made.start(die_with_parent=True)
@@ -98,7 +98,7 @@ def test_a_full_disk_of_the_master_loses_nothing(
     server: tuple[PostgresServer, Disk], database: Database, redis_url: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The application fails there with and without a capture; the apply waits, and goes on."""
+    """The application fails there with and without a capture; the apply waits, and continues."""
     master, small = server
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     rig = Rig.empty(database, redis_url, tmp_path, master=master.info(), interval=0.1)

@@ -1,4 +1,4 @@
-"""One step of an initial update in a process of its own, to be killed: a pickled `Errand` on stdin."""
+"""One step of an initial update in its own process, to be killed: a pickled `Errand` on stdin."""
 
 import pickle
 import sys

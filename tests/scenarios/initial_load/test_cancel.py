@@ -1,4 +1,4 @@
-"""An initial update that is canceled in the middle of a step, its process killed as by Airflow: no session goes on.
+"""An initial update that is canceled in the middle of a step, its process killed as by Airflow: no session continues.
 
 Every step waits for a lock on one of the databases at that moment, since such a session outlives its client.
 """

@@ -138,7 +138,7 @@ def test_a_load_that_gets_no_slot_says_so_on_the_slave_until_it_has_one(
 
 @pytest.fixture
 def by_a_role(pair_of: MakePair, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """Makes each turn of a loader connect anew; the slave's account can change its own password."""
+    """Makes each turn of a loader connect again; the slave's account can change its own password."""
     monkeypatch.setattr(load, "TURN_SECONDS", 0.0)
     pair = pair_of(block_rows=500, seconds=0.05, role=True, parallel=1)
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")

@@ -171,12 +171,12 @@ def test_a_table_that_is_renamed_while_it_is_loaded_is_left_out_with_the_reason(
     with pair.apply():
         pair.prepare(update)
         pair.master.execute("ALTER TABLE public.orders RENAME TO renamed")
-        pair.master.execute("UPDATE public.parents SET v = 'goes on'")
+        pair.master.execute("UPDATE public.parents SET v = 'continues'")
         pair.await_current()
         assert pair.checkpoint.tables.explain(renamed) == (
             "inconsistent: it was renamed on the master while it was loaded"
         )
-        assert one(pair, "SELECT min(v) FROM public.parents") == "goes on" and not pair.blocks()
+        assert one(pair, "SELECT min(v) FROM public.parents") == "continues" and not pair.blocks()
         again = pair.update(tables=["public.renamed"])
         pair.prepare(again)
         pair.load_to_normal(again)

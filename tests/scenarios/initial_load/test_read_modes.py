@@ -97,7 +97,7 @@ def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> No
     assert found is not None and found.state is SlaveState.TRANSITION
     blocks = pair.blocks()
     assert len(blocks) > 15
-    assert {block.marker for block in blocks} == {found.position}, "one marker for all, where applying goes on"
+    assert {block.marker for block in blocks} == {found.position}, "one marker for all, where applying continues"
     # No change was applied, and no more is needed for NORMAL.
     steps.arrive(update, pair.store)
     assert pair.state() is SlaveState.NORMAL

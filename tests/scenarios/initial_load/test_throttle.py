@@ -1,4 +1,4 @@
-"""A load under limits: each limit pauses it and lets it go on, and the reason is shown."""
+"""A load under limits: each limit pauses it and lets it continue, and the reason is shown."""
 
 import logging
 from collections.abc import Callable, Iterator

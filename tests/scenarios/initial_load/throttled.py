@@ -74,7 +74,7 @@ class Throttled(threading.Thread):
         """Checks that the load comes to rest: no new block begins, no worker has a transaction open on the master."""
         # A worker that asked before the pause began may still claim one block; only what comes after it counts.
         until(lambda: self.over or self._stays_at_rest())
-        assert not self.over, self.failure or "the load went on to its end"
+        assert not self.over, self.failure or "the load continued to its end"
 
     def _stays_at_rest(self) -> bool:
         before = self.done()

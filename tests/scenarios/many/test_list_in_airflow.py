@@ -99,7 +99,7 @@ def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Acce
         assert body.startswith(encryption.MAGIC), f"{name} is encrypted"
     with stack.master.connect("demo", "demo") as master:
         master.execute("UPDATE shop.orders SET v = 'after' WHERE id % 7 = 0")
-    # One is rejected; the other one goes on to its end.
+    # One is rejected; the other one continues to its end.
     first.answer("Approve")
     second.answer("Reject")
     second.await_state("settle", "failed")

@@ -103,7 +103,7 @@ def test_a_purge_never_takes_what_a_slave_still_needs(
                 connect_airflow(monkeypatch, "s2", net.infos["s2"])
                 with net.applying(TWO) as two:
                     net.await_current(*TWO, [*one, *two])
-                # It is loaded anew.
+                # It is loaded again.
                 update = net.update(*TWO)
                 steps.begin(update, net.store)
                 until(lambda: purging.says("of slave two is being prepared"), one)

@@ -54,7 +54,7 @@ def test_ten_slaves_together_and_one_after_another(ten: Net) -> None:
             net.load(updates[name], 1)
             net.at("m", "UPDATE public.orders SET v = 'changed for ' || %s WHERE id % 7 = 3".replace("%s", f"'{name}'"))
         until(lambda: all(net.state(*pair) is SlaveState.NORMAL for pair in pairs[:6]), running)
-        # Then the others one after another, beside those that go on.
+        # Then the others one after another, beside those that continue.
         for name, pair in zip(NAMES[6:], pairs[6:], strict=True):
             net.prepare(updates[name])
             with net.applying(pair) as one:

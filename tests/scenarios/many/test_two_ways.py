@@ -55,7 +55,7 @@ def two_ways(net: Net, rules: tuple[str, str]) -> None:
 
 @contextmanager
 def writers(net: Net, seed: int) -> Iterator[list[int]]:
-    """An application on each side: rows of both change and go, each side adds keys of its own. Yields their counts."""
+    """An application on each side: rows of both change and go, each side adds its own keys. Yields their counts."""
     ending, done, failures = threading.Event(), [0, 0], list[BaseException]()
 
     def write(side: int) -> None:

@@ -1,4 +1,4 @@
-"""Applies that are killed at a given statement on the slave, each a process of its own.
+"""Applies that are killed at a given statement on the slave, each a separate process.
 
     python -m tests.scenarios.mariadb.killed_apply < job
 

@@ -63,7 +63,7 @@ MIGRATIONS = [
 
 
 def changed(pair: Rig, statement: str) -> None:
-    """Makes a change in a transaction of its own. A new table is captured before it gets rows."""
+    """Makes a change in its own transaction. A new table is captured before it gets rows."""
     if "CREATE TABLE" in statement:
         for each in statement.split("; "):
             pair.master.execute(each.encode())
@@ -81,7 +81,7 @@ def current(pair: Rig) -> None:
 
 
 def followed(pair: Rig, statements: list[str]) -> None:
-    """Each in a transaction of its own, while the apply follows; at the end all is equal."""
+    """Each in its own transaction, while the apply follows; at the end all is equal."""
     update = pair.load()
     with pair.apply() as running:
         pair.await_current()

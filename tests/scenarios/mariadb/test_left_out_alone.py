@@ -1,4 +1,4 @@
-"""What a MariaDB slave refuses of one table leaves out that table alone, with the reason; all others go on."""
+"""What a MariaDB slave refuses of one table leaves out that table alone, with the reason; all others continue."""
 
 from collections.abc import Callable, Sequence
 
@@ -37,7 +37,7 @@ REFUSED = {
     "an ALTER": ([], ['ALTER TABLE public.one ADD COLUMN "ID" int'], "Duplicate column name"),
     "a column that would lose something": ([], ["ALTER TABLE public.one ADD tags text[]"], "lossy_columns"),
     "a column that was computed": ([], ["ALTER TABLE public.one ALTER twice DROP EXPRESSION"], "was computed"),
-    "a move into a database of its own": (
+    "a move into its own database": (
         [], ["CREATE SCHEMA elsewhere", "ALTER TABLE public.one SET SCHEMA elsewhere"], "denied",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""docker-compose.yaml in a folder of its own, as a newcomer has it, and what its tests ask of it."""
+"""docker-compose.yaml in its own folder, as a newcomer has it, and what its tests ask of it."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ def build_stand_ins(daemon: Daemon) -> None:
             subprocess.run(["tar", "-C", root, "-cf", packed, "."], check=True)
             daemon.docker("import", packed, DEBIAN)
         contexts = shutil.copytree(IMAGES, Path(folder) / "images")
-        # A registry behind a proxy with an authority of its own is reached as from this machine.
+        # A registry behind a proxy with its own authority is reached as from this machine.
         shutil.copy("/etc/ssl/certs/ca-certificates.crt", contexts / "base")
         for name, context in STAND_INS.items():
             daemon.docker("build", "--tag", name, contexts / context)
@@ -253,7 +253,7 @@ class Shape:
             reader = self._repeat("slave", SUM, 0.05, seen)
             try:
                 yield
-                assert (writer.poll(), reader.poll()) == (None, None), "both go on"
+                assert (writer.poll(), reader.poll()) == (None, None), "both continue"
             finally:
                 for side in ("master", "slave"):
                     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'repeated'"

@@ -83,7 +83,7 @@ def test_all_containers_killed_at_once_come_back(shape: Shape) -> None:
 
 
 def test_the_machine_loses_its_power(shape: Shape) -> None:
-    """The daemon is gone as well, starts later, and starts all containers in an order of its own."""
+    """The daemon is gone as well, starts later, and starts all containers in its own order."""
     shape.daemon.cut_power()
     shape.daemon.start()
     shape.heals()

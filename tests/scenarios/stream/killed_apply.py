@@ -1,4 +1,4 @@
-"""An apply in a process of its own, to be killed: prefix and connections are JSON on its standard input."""
+"""An apply in its own process, to be killed: prefix and connections are JSON on its standard input."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A merge in a process of its own, to be killed; arguments: the folder of the threads, and the stream's."""
+"""A merge in its own process, to be killed; arguments: the folder of the threads, and the stream's."""
 
 import sys
 import threading

@@ -52,7 +52,7 @@ class OnlineLog:
         return False
 
     def complete(self) -> None:
-        """Completes the header: the master goes on in another log."""
+        """Completes the header: the master continues in another log."""
         self._order(0, self._begin)
         self.await_written()
 

@@ -198,7 +198,7 @@ def test_ddl_of_the_master_comes_to_the_slave(tmp_path: Path, begun: Callable[..
 def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
     tmp_path: Path, begun: Callable[..., Replay], redis_url: str
 ) -> None:
-    """Rows with and without a key are there once: the stream goes on exactly after the changes of the triggers."""
+    """Rows with and without a key are there once: the stream continues exactly after the changes of the triggers."""
     history, had = History(23, 90), 40
     write_all(tmp_path / "before", history.lines[:had])
     Merger(tmp_path / "before", tmp_path / "by triggers", Prefix("ORA_")).merge_once()

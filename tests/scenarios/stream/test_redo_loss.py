@@ -83,7 +83,7 @@ def test_a_capture_that_begins_anew_with_a_later_schema_checkpoint_makes_the_sla
     assert "would begin with SCN 260" in slave.checkpoint.message
     assert "The stream needs the redo from SCN 60 on" in slave.checkpoint.message
     assert rows() == [1, 2]
-    # As it was: the stream goes on, for slaves that had not come to its end.
+    # As it was: the stream continues, for slaves that had not come to its end.
     seed.write_text(first)
     (made.location / "threads" / str(ONE) / "lost").unlink()
     with supervised(made):
@@ -168,7 +168,7 @@ def test_a_transaction_that_is_left_out_is_reported_and_a_loss_where_rows_were_r
     with supervised(made), slave.apply():
         slave.await_that(lambda: slave.slave.execute("SELECT id FROM public.t").fetchall() == [(2,)])
         until(lambda: bool(made.thread(1)) and told() == "")
-    # Another one, of which the rows have nothing. The program that reads it begins anew: it has no checkpoint.
+    # Another one, of which the rows have nothing. The program that reads it begins again: it has no checkpoint.
     shutil.rmtree(tmp_path / "work")
     made.state.client.flushall()
     made.log(1, 2, [*without_beginning(3), *lines(4)])

@@ -85,7 +85,7 @@ class Thread:
 
 
 class Running:
-    """A receiver in a thread of its own."""
+    """A receiver in its own thread."""
 
     def __init__(self, receiver: Receiver):
         self.receiver, self.stop = receiver, threading.Event()

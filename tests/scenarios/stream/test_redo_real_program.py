@@ -1,4 +1,4 @@
-"""What the real OpenLogReplicator 1.9.0 reports as left out of a real log, and how it goes on from there."""
+"""What the real OpenLogReplicator 1.9.0 reports as left out of a real log, and how it continues from there."""
 
 import json
 import os

@@ -208,7 +208,7 @@ def test_programs_supervisors_and_machines_come_and_go_and_the_stream_has_everyt
     until(lambda: made.keys() == wanted)
     assert (made.status() or pytest.fail("no status")).epoch == epoch + 1
     assert len(made.programs()) == 2
-    # It went on from the checkpoints in Redis, not from the beginning.
+    # It continued from the checkpoints in Redis, not from the beginning.
     assert checkpoints.position_file("TEST") in made.state.stored(str(ONE))
 
     # Told to end, it leaves no process, and its checkpoints in Redis.
@@ -236,7 +236,7 @@ def test_the_real_program_is_kept_and_what_it_reads_becomes_a_stream(capture: Ca
     first = made.start()
     shutil.copy(there / "arch1_15_1224959854.dbf", logs / "1_15_1224959854.arc")
     until(lambda: made.keys() == ["1"])
-    # It goes on from its checkpoint when both were killed, and what it sends again is known.
+    # It continues from its checkpoint when both were killed, and what it sends again is known.
     first.kill()
     first.wait()
     made.start()

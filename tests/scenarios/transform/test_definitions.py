@@ -270,7 +270,7 @@ def test_columns_that_are_configured_later_leave_out_their_table_alone_until_a_l
         assert {str(table): states.state(table) for table in states} == {"public.t": TableState.INCONSISTENT}
         assert "lacks column b text" in states.explain(TableName("public", "t"))
         assert here.slave.execute(b"SELECT DISTINCT v FROM public.parent").fetchall() == [("new",)]
-        assert not unlike(here, part=True), "the load makes it anew"
+        assert not unlike(here, part=True), "the load makes it again"
         # One of the two has had no change since: it is ready until its load begins.
         here.prepare(update := here.update(tables=["public.t", "public.quiet"]))
         here.master.execute("UPDATE public.quiet SET n = n + 1 WHERE id > 10")

@@ -128,7 +128,7 @@ def test_executors_of_a_cluster_find_the_same(filled: Rig) -> None:
 
 
 def ended(pair: Rig, executor: SparkExecutor, spark: SparkServer) -> None:
-    """Ends the comparison because another session waits for it: its job is interrupted, and the executors go on."""
+    """Ends the comparison because another session waits for it: its job is interrupted, and the executors continue."""
     freezer = Freezer()
 
     def truncated() -> None:

@@ -1,4 +1,4 @@
-"""A comparison is a process of its own, which ends with its task and reports why it has no result."""
+"""A comparison is a separate process, which ends with its task and reports why it has no result."""
 
 import json
 import os

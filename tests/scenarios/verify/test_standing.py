@@ -26,7 +26,7 @@ DELETE FROM public.t WHERE id = 9001"""
 
 
 def stopped(pair: Rig) -> None:
-    """The apply stops at a row that somebody changed on the slave; the master goes on."""
+    """The apply stops at a row that somebody changed on the slave; the master continues."""
     with pytest.raises(Drift, match="row id = '15'"), pair.apply() as running:
         pair.await_normal_mode(running)
         pair.slave.execute("UPDATE public.t SET v = 'mine' WHERE id = 15")

@@ -17,7 +17,7 @@ from tests.rig.rig import Rig
 
 
 def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:
-    """Compares one table, at a position of its own."""
+    """Compares one table, at its own position."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as view:
         return compare(view, TableName("public", table), frozenset(actions), sample)
 
@@ -42,7 +42,7 @@ def by_hand(rig: Rig, statement: str) -> None:
 
 
 class Traffic(AbstractContextManager["Traffic"]):
-    """Writes on the master until it is left; `written` counts rows. Statements take `{n}`, a number of their own.
+    """Writes on the master until it is left; `written` counts rows. Statements take `{n}`, their own number.
 
     `pause`: seconds between two turns of a writer.
     """

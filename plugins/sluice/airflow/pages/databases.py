@@ -3,7 +3,7 @@
 Each query has a short time-out: a database that is down costs some seconds of a thread of the monitor, and the page
 says so. Concurrent pages share one query. While a database does not answer, its page shows the former answer.
 
-The monitor reads in threads of its own, so that neither the event loop of Airflow's API server nor the threads of its
+The monitor reads in its own threads, so that neither the event loop of Airflow's API server nor the threads of its
 other pages wait for a database or for Redis.
 """
 

@@ -102,7 +102,7 @@ def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Mes
     running = active is not None and state not in ("", RETRIED, *WAITING)
     if api.APPLY in airflow.paused and not running:
         text = f"No apply runs{since}: the DAG cdc_apply is paused in Airflow. Unpause it (Dags, cdc_apply, the switch "
-        text += "beside its name); " + ("its run then goes on." if active else "then start the apply here.")
+        text += "beside its name); " + ("its run then continues." if active else "then start the apply here.")
         return _message(active, text, Level.CRITICAL, "apply")
     if active is None:
         failed = next((run for run in reversed(applies) if run.state == FAILED), None)
@@ -139,7 +139,7 @@ def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetim
         text = f"Airflow's queue has {counted(airflow.waiting, 'task')}: what a person starts may wait. Applies do not."
         messages.append(Message(text, Level.WARNING))
     for dag in sorted(airflow.paused):
-        text = f"The DAG {dag} is paused in Airflow: {PAUSED.get(dag, 'none of its runs begins or goes on')}."
+        text = f"The DAG {dag} is paused in Airflow: {PAUSED.get(dag, 'none of its runs begins or continues')}."
         messages.append(Message(text, Level.CRITICAL if dag == api.APPLY else Level.WARNING, dag=dag))
     for run in airflow.not_configured(pairs):
         pair = f"{run.prefix} → {', '.join(run.slaves)}"
@@ -170,10 +170,10 @@ def scheduler_down(airflow: Airflow, now: datetime) -> str:
     if not airflow.asked or airflow.trouble:
         return ""
     if airflow.scheduler is None:
-        return "Airflow's scheduler has not been seen yet: no run begins or goes on."
+        return "Airflow's scheduler has not been seen yet: no run begins or continues."
     if (silent := (now - airflow.scheduler).total_seconds()) <= SCHEDULER_SECONDS:
         return ""
-    return f"Airflow's scheduler has not been seen for {duration(silent)}: no run begins or goes on until it is back."
+    return f"Airflow's scheduler has not been seen for {duration(silent)}: no run begins or continues until it is back."
 
 
 def _message(run: Run | None, text: str, level: Level, lasting: str = "") -> Message:
@@ -220,7 +220,7 @@ def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
 def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
     since = _since(run.since, now)
     if run.dag in airflow.paused:
-        text = f"{NAMES[run.dag]} does not go on{since}: the DAG {run.dag} is paused in Airflow. Unpause it there."
+        text = f"{NAMES[run.dag]} does not continue{since}: the DAG {run.dag} is paused in Airflow. Unpause it there."
         return [_message(run, text, Level.CRITICAL)]
     tried = next((task for task in run.tasks if task.state == RETRIED), None)
     if tried is not None:

@@ -298,7 +298,7 @@ def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> 
     if beside.store:
         messages.append(Message(f"What its apply does is not known: {beside.store}", Level.WARNING))
     elif one.applying and silent > SILENT_SECONDS:
-        text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
+        text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that continues."
         messages.append(Message(text, Level.WARNING, "restart"))
     activity = str(live.status.get("activity") or "")
     if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:

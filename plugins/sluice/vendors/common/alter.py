@@ -58,10 +58,10 @@ _ONE_FORM = frozenset(
     }
 )
 """Kinds whose values PostgreSQL may leave as they are where one becomes the other."""
-_BY_HAND = "Remove what is in the way on the slave (an index, a view, a column of its own), or make the change there."
+_BY_HAND = "Remove what is in the way on the slave (an index, a view, an extra column), or make the change there."
 AGAIN = (
     "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
-    "of it makes anew."
+    "of it makes again."
 )
 
 
@@ -417,7 +417,7 @@ class Alterer(ABC, Generic[T]):
 
 
 def rewritten(old: LogicalType, new: LogicalType) -> bool:
-    """Whether any master writes all rows anew where a column gets this type. Pure."""
+    """Whether any master writes all rows again where a column gets this type. Pure."""
     if old.kind is new.kind is Kind.NUMBER:
         # Only room for more digits before the point, or for any, needs no other values.
         more = old.precision is not None and new.precision is not None and new.precision >= old.precision

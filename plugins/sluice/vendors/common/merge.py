@@ -97,17 +97,17 @@ class Merger(ABC, Generic[S]):
     def put(self, each: S) -> None:
         """Safe mode: afterwards the row exists, whatever had its key."""
 
-    def apply(self, sets: Sequence[S], safe: bool, anew: Collection[TableName]) -> None:
-        """`sets`: parents before their children. `anew`: tables whose changed rows are deleted and inserted."""
+    def apply(self, sets: Sequence[S], safe: bool, again: Collection[TableName]) -> None:
+        """`sets`: parents before their children. `again`: tables whose changed rows are deleted and inserted."""
         for each in reversed(sets):
             if each.kind == "deletes":
                 self.delete(each, safe=safe) if each.key else self.remove(each)
         for each in reversed(sets):
-            if each.changed and (each.target.table in anew or (safe and each.kind == "moves")):
+            if each.changed and (each.target.table in again or (safe and each.kind == "moves")):
                 self.delete(each, safe=safe)
         for each in sets:
             if each.changed:
-                if each.target.table in anew:
+                if each.target.table in again:
                     self.insert(each)
                 else:
                     self.put(each) if safe else self.update(each)

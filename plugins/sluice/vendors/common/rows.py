@@ -58,7 +58,7 @@ class PlainRows(Rows, ABC):
         self.begin_reading(connection)
         if exported is not None and self.export_snapshot(connection) != exported:
             server = self.server_of(connection)
-            raise SnapshotGone(f"{server}: the apply went on before the snapshot was taken over")
+            raise SnapshotGone(f"{server}: the apply continued before the snapshot was taken over")
 
     def export_snapshot(self, connection: Session) -> str:
         """A digest of CHECKPOINT: the server shows the same rows to each transaction that begins while this digest does

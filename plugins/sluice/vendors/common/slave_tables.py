@@ -55,7 +55,7 @@ class ColumnsByName(Generic[N]):
         return name in self._by_name
 
     def has_own(self, replicated: Sequence[str]) -> bool:
-        """Whether it has columns of its own, whose values live only here."""
+        """Whether it has its own columns, whose values live only here."""
         tables = set(replicated)
         return any(column.name not in tables and not column.generated for column in self.columns)
 

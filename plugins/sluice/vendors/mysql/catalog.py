@@ -243,7 +243,7 @@ KEY_CHARACTERS = 768
 WIDEST = 8
 """What a column of another type needs of that at most."""
 TRIES, WAIT_SECONDS, PAUSE_SECONDS = 10, 1, 1.0
-"""How often, and how long, a statement waits for a table that others use; what they do goes on in the pauses."""
+"""How often, and how long, a statement waits for a table that others use; what they do continues in the pauses."""
 _MARK = re.compile(r"~[0-9a-f]{6}$")
 """After the name of a foreign key that another table has as well."""
 _AS_THEY_ARE: Mapping[str, str] = {}

@@ -372,7 +372,7 @@ class MySQLMerger(Merger[_Set]):
 
     def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
         """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
-        anew = set()
+        again = set()
         for each in sets:
             if safe and each.kind == "moves" and each.target.has_own(each.columns):
                 raise Collision(each.target.table, "keys of its rows change, which have values that live only here")
@@ -381,8 +381,8 @@ class MySQLMerger(Merger[_Set]):
                     raise Collision(
                         each.target.table, "unique values of its rows change, and these may not go and come"
                     )
-                anew.add(each.target.table)
-        return anew
+                again.add(each.target.table)
+        return again
 
     # Doing it
 

@@ -184,7 +184,7 @@ def connect(
 def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> oracledb.Connection:
     """The driver's connection; `mode`: as what kind of administrator. Raises the driver's errors, `TimeoutError`.
 
-    In a thread of its own: for a server that takes a connection and then says nothing the driver waits forever.
+    In its own thread: for a server that takes a connection and then says nothing the driver waits forever.
     """
     if thick(info):
         directories = {name: info.options.get(f"thick_mode_{name}") for name in ("lib_dir", "config_dir")}

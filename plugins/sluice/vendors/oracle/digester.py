@@ -47,7 +47,7 @@ class Digest(common.Digest):
         parts: list[str] = []
         for name in names:
             part = self.text(name) if kinds[name] in SHOWN else _md5_of(self.own(name))
-            # What begins as a LOB goes on as one.
+            # What begins as a LOB continues as one.
             parts.append(f"{part} || ','" if parts or not self.long(names) else f"TO_CLOB({part} || ',')")
         return " || ".join(parts) or "''"
 

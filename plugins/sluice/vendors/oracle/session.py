@@ -146,7 +146,7 @@ class OracleSession(OwnTransactions):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Makes a statement outside of a transaction one of its own."""
+        """Makes a statement outside of its own transaction one."""
         if self._depth or self._reading:
             yield
             return

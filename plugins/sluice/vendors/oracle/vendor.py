@@ -49,7 +49,7 @@ class Oracle(Master):
 
     @property
     def failover(self) -> Never:
-        raise not_offered("failover", "Let Data Guard move the database; the slaves go on with it.")
+        raise not_offered("failover", "Let Data Guard move the database; the slaves continue with it.")
 
     @property
     def accounts(self) -> Never:

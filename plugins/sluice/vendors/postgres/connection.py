@@ -125,7 +125,7 @@ class PostgresSession(psycopg.Connection[Any]):
     def _begun(self, durable: bool | None, first: Callable[[], object]) -> Iterator[None]:
         """A transaction whose BEGIN travels with the statements of `first`."""
         self.expect_idle()
-        self.autocommit = True  # else the driver sends a BEGIN of its own and waits for it
+        self.autocommit = True  # else the driver sends its own BEGIN and waits for it
         try:
             try:
                 with together(self):

@@ -331,7 +331,7 @@ def hashed(method: Method, text: str, seed: int) -> str:
 
 
 def _number(value: int) -> str:
-    """A bigint; a minus before a plain literal would be an operator of its own."""
+    """A bigint; a minus before a plain literal would be a separate operator."""
     return f"('{value}'::bigint)"
 
 

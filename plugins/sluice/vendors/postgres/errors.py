@@ -29,7 +29,7 @@ from sluice.model.mask import SECRET, quoted_text
 from sluice.paths import PROGRAM
 
 _CHECK_CONNECTION = "Check user, password and database of the connection, and pg_hba.conf of the server."
-_SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
+_SHOULD_IT_LAST = f"Should it continue like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
 _TEMPORARY = ("25006", "25P03", "25P04")
 """Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
 _UNREACHABLE = ("08", "57P")

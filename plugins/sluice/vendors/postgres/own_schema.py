@@ -165,7 +165,7 @@ def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
     return (
         f"Nothing is lost and nothing was changed: write schema: {schemas[0]} for the {own.side} in the replication's "
         "file. "
-        f"To move it, remove the replication from there first ({PROGRAM} remove), then load the slaves anew."
+        f"To move it, remove the replication from there first ({PROGRAM} remove), then load the slaves again."
     )
 
 

@@ -151,7 +151,7 @@ def session_shared(connection: psycopg.Connection[Any]) -> bool:
     with closing(psycopg.connect(**parameters)) as marked, closing(psycopg.connect(**parameters)) as other:
         marked.execute("SELECT pg_catalog.set_config('sluice.session_mark', %s, false)", [mark])
         other.pgconn.send_query(b"SELECT pg_catalog.current_setting('sluice.session_mark', true)")
-        # Where each client has a session of its own, this one may wait until the pooler has one to spare.
+        # Where each client has its own session, this one may wait until the pooler has one to spare.
         if not select.select([other.fileno()], [], [], _POOLER_SECONDS)[0]:
             return False
         result = other.pgconn.get_result()
@@ -172,7 +172,7 @@ def logged_in(connection: Session) -> bool:
     """Whether the session's account is the one that logged in.
 
     Not after an administrator's `SET ROLE`: code of that role, which reading one of its tables or calling one of its
-    functions may run, could `RESET ROLE` and go on with the administrator's rights.
+    functions may run, could `RESET ROLE` and continue with the administrator's rights.
     """
     row = connection.execute("SELECT session_user OPERATOR(pg_catalog.=) current_user").fetchone()
     return row is not None and bool(row[0])

@@ -31,7 +31,7 @@ class OtherStream(Terminal):
     def __init__(self, folder: Path, reason: str):
         super().__init__(
             f"{folder}: {reason}. Put the files of the stream that the slave follows back, then {RESTART_APPLY}; or "
-            "load the slave's tables anew and begin with this stream (docs/stream.md)."
+            "load the slave's tables again and begin with this stream (docs/stream.md)."
         )
 
 
@@ -41,7 +41,7 @@ class ChangesLost(DataLost):
     def __init__(self, folder: Path, reason: str):
         super().__init__(
             f"{folder}: what the master committed behind the end of this stream is lost: {reason}. Load the slave's "
-            "tables anew and begin with a new stream in another folder (docs/stream.md)."
+            "tables again and begin with a new stream in another folder (docs/stream.md)."
         )
 
 

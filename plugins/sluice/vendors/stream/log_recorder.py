@@ -1,6 +1,6 @@
 """Records a database's log into a folder: a transaction of the stream is one of the master.
 
-Each head and commit of the stream has the place in the log, so that a recorder that was killed goes on there. Slaves
+Each head and commit of the stream has the place in the log, so that a recorder that was killed continues there. Slaves
 sync the file before they have what is in it; so a commit is not synced here, and what a crash of this machine takes
 away is read again.
 """
@@ -114,7 +114,7 @@ class LogRecorder:
         """The stream, new or continued. Raises `ChangesLost`, `RecordedElsewhere`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = end_of(self.folder, self.prefix)
-        # Later such tables differ from then on, and the others go on.
+        # Later such tables differ from then on, and the others continue.
         reader.expect_fit(tables=end is None)
         if end is None:
             place = reader.end()

@@ -50,7 +50,7 @@ class NotRecorded(DataLost):
     def __init__(self, prefix: Prefix, folder: Path):
         super().__init__(
             f"{prefix}: changes that are not in {folder} yet were purged on the master, because every slave had them. "
-            "Begin a new stream in another folder, for slaves that are loaded anew."
+            "Begin a new stream in another folder, for slaves that are loaded again."
         )
 
 

@@ -446,7 +446,7 @@ def _column(words: _Words, own: Defined) -> None:
         return  # computed
     own.filled[name] = None
     if "AUTO_INCREMENT" in upper or "SERIAL" in upper:
-        own.reason = own.reason or f"the column {name} came with numbers of its own"
+        own.reason = own.reason or f"the column {name} came with its own numbers"
     elif "DEFAULT" in upper:
         value = _literal(rest[upper.index("DEFAULT") + 1 :], type_)
         if value is None and upper[upper.index("DEFAULT") + 1 :][:1] != ["NULL"]:

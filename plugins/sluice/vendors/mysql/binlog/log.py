@@ -1,8 +1,8 @@
 """The binary log of a MariaDB master as a recorder reads it (`sluice.database.change_log.ChangeLog`).
 
-What was read is named by a set of GTIDs, so that reading goes on after a failover to a replica as well. Reading begins
-one transaction earlier than recording, and the last recorded one must come again as it was: a server that lost the end
-of its log gives the same GTIDs to other transactions.
+What was read is named by a set of GTIDs, so that reading continues after a failover to a replica as well. Reading
+begins one transaction earlier than recording, and the last recorded one must come again as it was: a server that lost
+the end of its log gives the same GTIDs to other transactions.
 """
 
 import logging
@@ -48,7 +48,7 @@ class OtherServer(Terminal):
 
     def __init__(self, server: str, transactions: str, reason: str):
         super().__init__(
-            f"{server}: this is another server than the one that was recorded, and its log does not go on behind "
+            f"{server}: this is another server than the one that was recorded, and its log does not continue behind "
             f"{transactions}: {reason}. Let the connection name the former server, or a replica that has these "
             "transactions in its log (log_slave_updates); or begin a new stream in another folder."
         )
@@ -288,7 +288,7 @@ _PARTIAL = "a session logs rows without some of their columns: its binlog_row_im
 
 
 class _Reading:
-    """Which groups come after a place, and that the log goes on where it was read."""
+    """Which groups come after a place, and that the log continues where it was read."""
 
     def __init__(self, after: LogPlace, server: str):
         self._after, self._server = after, server

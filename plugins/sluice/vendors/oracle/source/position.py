@@ -33,7 +33,7 @@ class InstanceLost(Transient):
 
 
 class Running(Protocol):
-    """Queries of a master about running transactions, each a statement of its own, outside a transaction."""
+    """Queries of a master about running transactions, each a separate statement, outside a transaction."""
 
     def threads(self) -> Collection[Thread]:
         """The open threads."""

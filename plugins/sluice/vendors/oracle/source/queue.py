@@ -287,7 +287,7 @@ class OracleQueue(Bound, ItemsQueue):
         return int(changes), self._bytes(int(changes))
 
     def room(self) -> None:
-        """Unknown: a tablespace has limits of its own."""
+        """Unknown: a tablespace has its own limits."""
 
     def _bytes(self, changes: int) -> int:
         """The estimated size of so many changes in bytes, by the last statistics of ITEMS."""

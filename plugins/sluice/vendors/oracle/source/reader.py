@@ -1,6 +1,6 @@
 """Reading ITEMS on an Oracle master: windows as Arrow (`sluice.database.changes.ChangeReader`).
 
-A reader keeps its session and is used by one thread at a time. After a `Transient` error it connects anew at the next
+A reader keeps its session and is used by one thread at a time. After a `Transient` error it connects again at the next
 call.
 """
 

@@ -53,7 +53,7 @@ class ResourcesOutdated(Terminal):
     def __init__(self, prefix: Prefix, account: str):
         super().__init__(
             f"{prefix}: the DbResources in schema {account} are of another release, or an installation did not come "
-            "to its end. Run the DAG install_resources for this prefix; it goes on in place."
+            "to its end. Run the DAG install_resources for this prefix; it continues in place."
         )
 
 

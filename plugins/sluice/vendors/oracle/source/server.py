@@ -1,4 +1,4 @@
-"""The queries for a position on an Oracle master: each is a statement of its own, outside a transaction."""
+"""The queries for a position on an Oracle master: each is a separate statement, outside a transaction."""
 
 import json
 import time

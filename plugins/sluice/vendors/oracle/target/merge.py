@@ -286,9 +286,9 @@ class OracleMerger(Merger[_Set]):
         order = {table: index for index, table in enumerate(self.targets.order({each.table for each in applied}))}
         sets = [one for change in applied for one in self._sets(change, safe)]
         sets.sort(key=lambda each: order[each.target.table])
-        anew = self._anew(sets, safe)
+        again = self._anew(sets, safe)
         with self.session.transaction():
-            self.apply(sets, safe, anew)
+            self.apply(sets, safe, again)
 
     # What to do
 
@@ -314,7 +314,7 @@ class OracleMerger(Merger[_Set]):
 
     def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
         """Tables whose changed rows are deleted and inserted, because others may need their former unique values."""
-        anew = set()
+        again = set()
         for each in sets:
             lives = each.target.has_own(each.columns) or not each.target.may_come_anew
             if safe and each.kind == "moves" and lives:
@@ -324,8 +324,8 @@ class OracleMerger(Merger[_Set]):
                     raise Collision(
                         each.target.table, "unique values of its rows change, and these may not go and come"
                     )
-                anew.add(each.target.table)
-        return anew
+                again.add(each.target.table)
+        return again
 
     # Doing it
 

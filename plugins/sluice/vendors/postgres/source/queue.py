@@ -145,7 +145,7 @@ class PostgresQueue(Bound, ItemsQueue):
             history = first[0] if first else None
         left = server_identity.switches(history) if history is not None else None
         server_identity.prove(former, now, left, server_identity.offset(replayed) if replayed else None)
-        log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
+        log.warning("The master failed over, from %s to %s. All that was seen is there: it continues", former, now)
 
     def secure(self, position: Position) -> list[Position]:
         """Waits until no crash of the master can undo what `position` covers, and a restore is noticed; called before a

@@ -103,7 +103,7 @@ STEPS: tuple[str, ...] = tuple(f"resources_v{number}" for number in range(1, 8))
 """Files that make and change tables, in order; the version of an installation is the number of steps it has had."""
 
 AHEAD: tuple[str, ...] = ("resources_v6", "resources_v7")
-"""Steps that an older installation gets first, each in a transaction of its own."""
+"""Steps that an older installation gets first, each in its own transaction."""
 
 FUNCTIONS: tuple[str, ...] = (
     "cols_view",
@@ -255,7 +255,7 @@ class PostgresCapture(Bound):
         return len(STEPS)
 
     def ahead(self, have: Installation | None) -> list[Callable[[], None]]:
-        """What `have` needs before `upgrade`, each in a transaction of its own: the second waits for writers."""
+        """What `have` needs before `upgrade`, each in its own transaction: the second waits for writers."""
         if have is None or have.version > STEPS.index(AHEAD[0]):
             return []
         return [partial(self._run_ahead, name) for name in AHEAD]

@@ -77,7 +77,7 @@ class DefinitionRefused(DefinitionNotFollowed):
         )
         super().__init__(
             table,
-            f"{self.finding}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or "
+            f"{self.finding}. Remove what is in the way on the slave (a view, a constraint, an extra column) or "
             f"make the change there by hand, then {RESTART_APPLY}.",
         )
 

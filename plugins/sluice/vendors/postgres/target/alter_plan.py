@@ -107,7 +107,7 @@ def _added(column: Column, missing: str | None, version: int) -> list[str]:
         return added
     if column.nullable or column.identity or column.generated or column.default is None:
         return [f"ADD COLUMN {column_clause(column, version)}"]
-    # The master gave each row a value of its own, and they follow as changes.
+    # The master gave each row its own value, and they follow as changes.
     return [f"ADD COLUMN {column_clause(replace(column, nullable=True), version)}, {_becoming_not_null(column)}"]
 
 

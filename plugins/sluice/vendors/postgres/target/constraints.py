@@ -279,7 +279,7 @@ def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | 
 
 
 def index_statements(wanted: Index, own: Index | None) -> list[str]:
-    """The statements that make it, each for a transaction of its own. `own`: what the slave has in its place."""
+    """The statements that make it, each for its own transaction. `own`: what the slave has in its place."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     if wanted.constraint_kind == "x":
         # It cannot be built concurrently. Deferred, so that the apply may write rows in any order.
@@ -317,7 +317,7 @@ def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequenc
 
 
 def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
-    """The statements that make it and check the rows, each for a transaction of its own."""
+    """The statements that make it and check the rows, each for its own transaction."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     validate = f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}"
     if own:
@@ -326,7 +326,7 @@ def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[st
 
 
 def run_with_retries(connection: Session, statement: str, prepare: Callable[[], None] = lambda: None) -> None:
-    """Runs DDL that needs a strong lock: waits for it only briefly, so that the apply goes on, and tries again.
+    """Runs DDL that needs a strong lock: waits for it only briefly, so that the apply continues, and tries again.
 
     `prepare`: what runs before it, in its transaction.
     """

@@ -219,7 +219,7 @@ class _Slave:
         for items, account in privileges.captures(self.connection):
             yield issue(
                 f"membership in {account}",
-                f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
+                f"otherwise {items} queues what is loaded and applied here as its own changes, which come back "
                 "where the replication goes both ways",
                 f"GRANT {account} TO {self.account.role}",
                 Severity.WARNING,
@@ -278,7 +278,7 @@ class _Slave:
             "an encoding that holds the master's texts",
             f"the master's is {sent}, the slave's {own}: characters that it lacks cannot be stored",
             severity=Severity.WARNING if own == "SQL_ASCII" else Severity.ERROR,
-            remedy="Make the slave's database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+            remedy="Make the slave's database again: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
         )
 
     def _of_types(self) -> Iterator[Issue]:
@@ -324,14 +324,14 @@ class _Slave:
                 "its configuration says existing_tables: refuse",
                 remedy="Drop these tables, or say empty or keep.",
             )
-        # A part says so itself before it begins: it makes tables anew that are worth nothing.
+        # A part says so itself before it begins: it makes tables again that are worth nothing.
         for definition in () if self.part else self.requirements.definitions:
             if definition.table in self.existing:
                 for sentence in differences(definition.shape, self.existing[definition.table], holds):
                     yield issue(
                         "a table like the master's",
                         sentence,
-                        remedy="Fix it on the slave, or drop the table there: it is made anew.",
+                        remedy="Fix it on the slave, or drop the table there: it is made again.",
                     )
 
     def _of_disk(self) -> Iterator[Issue]:

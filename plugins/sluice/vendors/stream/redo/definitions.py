@@ -2,7 +2,7 @@
 
 OpenLogReplicator describes the columns of a table with each change, and has the text of DDL. A change of a definition
 is noticed at the table's next change. If it is unknown what happened to the rows, the table differs from there on, with
-the reason; all others go on.
+the reason; all others continue.
 """
 
 import hashlib

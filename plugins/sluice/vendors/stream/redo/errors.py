@@ -21,7 +21,7 @@ class OutputDamaged(Terminal):
             f"{file}, byte {offset}: {reason}. "
             + (
                 remedy
-                or "Put the file back as it was written, or have OpenLogReplicator write it anew from its checkpoint"
+                or "Put the file back as it was written, or have OpenLogReplicator write it again from its checkpoint"
             )
             + "; then start the merge again."
         )
@@ -60,7 +60,7 @@ class TransactionLate(Terminal):
         super().__init__(
             f"Thread {thread}: transaction {xid} of SCN {scn} comes after one of SCN {released}, and was not there "
             "before. Its place in the order of commits is past. Begin a new stream in another folder, with the "
-            "output written anew, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
+            "output written again, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
         )
 
 
@@ -81,7 +81,7 @@ class TakenBack(DataLost):
         super().__init__(
             f"The master was opened with RESETLOGS ({resetlogs}) at SCN {scn}, but the stream holds its transactions "
             f"up to SCN {released}: those from {scn} on do not exist any more. Begin a new stream in another folder, "
-            "and load its slaves anew."
+            "and load its slaves again."
         )
 
 
@@ -125,7 +125,7 @@ class NotThereYet(Transient):
     def __init__(self, folder: Path, scn: int, shown: int):
         super().__init__(
             f"{folder}: the slave has what was committed up to SCN {scn}, and the stream has come to SCN {shown}. It "
-            "goes on behind that when the DAG capture_redo has brought it."
+            "continues behind that when the DAG capture_redo has brought it."
         )
 
 

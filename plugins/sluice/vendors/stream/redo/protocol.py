@@ -8,7 +8,7 @@ streaming has begun, frames hold the output's lines, without their ends, in the 
 |---|---|---|
 | learn how it is | INFO | READY: it waits for START; REPLICATE: it waits for CONTINUE |
 | begin | START with an SCN, or `NOW` | REPLICATE, then the stream; FAILED_START |
-| go on | CONTINUE behind `c_scn` and `c_idx` | REPLICATE, then the stream |
+| continue | CONTINUE behind `c_scn` and `c_idx` | REPLICATE, then the stream |
 | let it forget | CONFIRM up to `c_scn` and `c_idx` | none |
 """
 
