@@ -215,7 +215,7 @@ class StandIn:
             self._confirmations(connection, frames, POLL_SECONDS)
 
     def _left_out(self, line: bytes) -> bool:
-        """Whether it belongs to a transaction whose beginning was not read; what it continues from says where it was."""
+        """Whether it belongs to a transaction whose beginning was not read; what it continues says where it was."""
         seen = head(line)
         if seen.op == "begin":
             self.open = seen.xid
