@@ -10,7 +10,8 @@ import pytest
 
 from sluice import listeners
 from sluice.preflight import transport
-from sluice.vendors.stream.redo.receiver import AnotherUser, Receiver
+from sluice.vendors.stream.redo.receiver import Receiver
+from tests.errors import raises_code
 
 
 def account(name: str, uid: int, shell: str) -> pwd.struct_passwd:
@@ -35,7 +36,7 @@ def test_nothing_is_asked_of_a_process_of_another_user(monkeypatch: pytest.Monke
         monkeypatch.setattr(os, "geteuid", lambda: own + 1)
         assert listeners.stranger(port) == own
         receiver = Receiver(("127.0.0.1", port), "SHOP", tmp_path)
-        with pytest.raises(AnotherUser, match=f":{port} belongs to the user with the uid {own}"):
+        with raises_code("another-user", match=f":{port} belongs to the user with the uid {own}"):
             receiver.receive(threading.Event())
         peer, _ = server.accept()
         with peer:

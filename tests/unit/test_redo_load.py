@@ -27,12 +27,13 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
-from sluice.vendors.stream.redo.errors import BetweenCommits, NoKeys, OtherIncarnation
+from sluice.vendors.stream.redo.errors import BetweenCommits
 from sluice.vendors.stream.redo.key_order import locate
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import Recorded
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamQueue
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.redo_output import (
     ONE,
@@ -242,7 +243,7 @@ def stream_of(root: Path) -> str:
 
 
 def test_rows_of_another_incarnation_are_not_read(tmp_path: Path) -> None:
-    with pytest.raises(OtherIncarnation, match=f"incarnation {RESETLOGS} "):
+    with raises_code("other-incarnation", match=f"incarnation {RESETLOGS} "):
         recorded(tmp_path, [100]).moment(RESETLOGS + 1)
 
 
@@ -268,7 +269,7 @@ def test_keys_have_the_order_in_which_changes_have_them(tmp_path: Path) -> None:
 def test_without_a_schema_checkpoint_it_is_not_known_what_is_captured(tmp_path: Path) -> None:
     made = recorded(tmp_path, [100])
     (tmp_path / "threads" / str(ONE) / "TEST-chkpt-60.json").unlink()
-    with pytest.raises(NoKeys):
+    with raises_code("no-keys"):
         made.keys()
 
 

@@ -13,19 +13,14 @@ from sluice.model.change import Action
 from sluice.model.names import Prefix
 from sluice.vendors.stream.errors import ChangesLost
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.errors import (
-    NoKeys,
-    OutputDamaged,
-    OutputUnreachable,
     TakenBack,
-    ThreadSilent,
-    ThreadTooLate,
 )
 from sluice.vendors.stream.redo.merge import ThreadId
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamQueue
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.redo_output import (
     BEGAN,
@@ -174,7 +169,7 @@ def test_a_silent_thread_is_named_and_a_closed_one_is_waited_for_no_more(tmp_pat
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
     second = folder(root, TWO, [checkpoint(90)])
-    with pytest.raises(ThreadSilent, match=r"Thread 1000000_2 has said nothing beyond SCN 90") as said:
+    with raises_code("thread-silent", match=r"Thread 1000000_2 has said nothing beyond SCN 90") as said:
         for _ in Merger(root, stream, PREFIX, MergeOptions(silent_seconds=-1))._turns():
             pass
     assert '{"closed": true} into 1000000_2/thread.json' in str(said.value)
@@ -188,10 +183,10 @@ def test_a_thread_that_joins_is_complete_from_where_it_says(tmp_path: Path) -> N
     first = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
     merger(root, stream).merge_once()
     second = folder(root, TWO, [*transaction(160, "2.1.1", [insert(0, 2)]), checkpoint(300)])
-    with pytest.raises(ThreadTooLate, match="does not say from which SCN on"):
+    with raises_code("thread-too-late", match="does not say from which SCN on"):
         merger(root, stream).merge_once()
     (second / "thread.json").write_text('{"since": 100}')
-    with pytest.raises(ThreadTooLate, match="complete from SCN 100 on"):
+    with raises_code("thread-too-late", match="complete from SCN 100 on"):
         merger(root, stream).merge_once()
     (second / "thread.json").write_text('{"since": 155}')
     assert merger(root, stream).merge_once() == 1, "the first thread may have a commit before that"
@@ -236,7 +231,7 @@ def test_messages_that_are_missing_stop_it(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     lines = transaction(100, "1.1.1", [insert(each, each) for each in range(6)])
     made = folder(root, ONE, [*lines[:3], *lines[4:], checkpoint(200)])
-    with pytest.raises(OutputDamaged, match="has num 3 where 2 is next"):
+    with raises_code("output-damaged", match="has num 3 where 2 is next"):
         merger(root, stream).merge_once()
     assert changes(stream) == []
     (made / "1.jsonl").write_text("".join(line + "\n" for line in [*lines, checkpoint(200)]))
@@ -246,25 +241,25 @@ def test_messages_that_are_missing_stop_it(tmp_path: Path) -> None:
 
 def test_reasons_why_a_merge_cannot_begin(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
-    with pytest.raises(OutputUnreachable, match="cannot be read"):
+    with raises_code("output-unreachable", match="cannot be read"):
         merger(root, stream).merge_once()
     made = folder(root, ONE, [checkpoint(60)])
     (made / "TEST-chkpt-60.json").unlink()
-    with pytest.raises(NoKeys, match="schema checkpoint"):
+    with raises_code("no-keys", match="schema checkpoint"):
         merger(root, stream).merge_once()
     (made / "TEST-chkpt-60.json").write_text("{")
-    with pytest.raises(OutputDamaged, match="no schema checkpoint"):
+    with raises_code("output-damaged", match="no schema checkpoint"):
         merger(root, stream).merge_once()
     folder(root, ONE)
     (made / "thread.json").write_text('{"closed": 1}')
-    with pytest.raises(OutputDamaged, match='"closed": true, "since"'):
+    with raises_code("output-damaged", match='"closed": true, "since"'):
         merger(root, stream).merge_once()
     (made / "thread.json").write_text('{"timestamp": "s"}')
-    with pytest.raises(OutputDamaged, match=r"unit of format\.timestamp"):
+    with raises_code("output-damaged", match=r"unit of format\.timestamp"):
         merger(root, stream).merge_once()
     (made / "thread.json").unlink()
     write(made, ["what is this"])
-    with pytest.raises(OutputDamaged, match="is no JSON"):
+    with raises_code("output-damaged", match="is no JSON"):
         merger(root, stream).merge_once()
 
 
@@ -274,7 +269,7 @@ def test_a_stream_of_a_recorder_is_not_gone_on_with(tmp_path: Path) -> None:
     merger(root, stream).merge_once()
     for file in stream.glob("*.jsonl"):
         file.write_bytes(file.read_bytes().replace(b'\\"redo\\"', b'\\"other\\"'))
-    with pytest.raises(RecordedElsewhere):
+    with raises_code("recorded-elsewhere"):
         merger(root, stream).merge_once()
 
 

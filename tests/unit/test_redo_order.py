@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.vendors.stream.redo.errors import BeginningLost, TransactionLate
 from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
+from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.redo_output import ONE, TWO
 
@@ -67,8 +67,8 @@ def test_a_late_commit_is_never_dropped_silently() -> None:
     merge.checkpoint(ONE, 20)
     assert merge.ready()
     assert not merge.offer(Transaction(ONE, "a", 10, None, 1, part)), "it came again"
-    with pytest.raises(TransactionLate, match="transaction b of SCN 15"):
+    with raises_code("transaction-late", match="transaction b of SCN 15"):
         merge.offer(Transaction(ONE, "b", 15, None, 1, part))
     assert not merge.offer(Transaction(ONE, "a", 10, None, 1, ())), "the end of one that is known"
-    with pytest.raises(BeginningLost, match="transaction c"):
+    with raises_code("beginning-lost", match="transaction c"):
         merge.offer(Transaction(ONE, "c", 30, None, 1, ()))

@@ -8,7 +8,6 @@ from sluice.database.recorder import MergeOptions
 from sluice.model.names import Prefix
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BeginsLater, BetweenTransactions, NotThereYet, OlderOpen
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.takeover import position_in_stream
 from sluice.vendors.stream.session import StreamSession
@@ -55,20 +54,20 @@ def test_two_slaves_that_are_at_different_places_go_on_each_at_its_own(tmp_path:
 
 
 def test_within_a_transaction_of_the_stream_no_slave_goes_on(tmp_path: Path) -> None:
-    with pytest.raises(BetweenTransactions, match=r"Write 102 under redo\.ends_at"):
+    with raises_code("between-transactions", match=r"Write 102 under redo\.ends_at"):
         position_in_stream(StreamSession(stream(tmp_path, 100, 101, 102, 103)), triggers(102))
 
 
 def test_a_part_that_the_stream_lacks_is_awaited(tmp_path: Path) -> None:
-    with pytest.raises(NotThereYet, match="has come to SCN 199"):
+    with raises_code("not-there-yet", match="has come to SCN 199"):
         position_in_stream(StreamSession(stream(tmp_path, 100)), triggers(200))
 
 
 def test_a_stream_that_begins_behind_the_slave_is_refused(tmp_path: Path) -> None:
     """The schema checkpoint of the threads is of SCN 60."""
-    with pytest.raises(BeginsLater, match="capture begins with SCN 60"):
+    with raises_code("begins-later", match="capture begins with SCN 60"):
         stream(tmp_path / "a", 100, ends_at=(59,))
-    with pytest.raises(BetweenTransactions):
+    with raises_code("between-transactions"):
         position_in_stream(StreamSession(stream(tmp_path / "b", 100)), triggers(59, oldest=60))
 
 
@@ -76,10 +75,10 @@ def test_no_slave_goes_on_from_transactions_older_than_the_stream(tmp_path: Path
     """The schema checkpoint of the threads is of SCN 60."""
     made = StreamSession(stream(tmp_path, 100))
     assert position_in_stream(made, triggers(150, oldest=60)) == position_in_stream(made, triggers(150))
-    with pytest.raises(OlderOpen, match='says "oldest": 60 or more'):
+    with raises_code("older-open", match='says "oldest": 60 or more'):
         position_in_stream(made, triggers(150, oldest=59))
     older = QueuePosition.parse(triggers(150).text().replace('"oldest":150,', ""))
-    with pytest.raises(OlderOpen):
+    with raises_code("older-open"):
         position_in_stream(made, older)
 
 

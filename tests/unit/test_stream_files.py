@@ -23,7 +23,7 @@ from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamQueue
-from sluice.vendors.stream.writer import NotRecordable, RecorderRuns, Writer
+from sluice.vendors.stream.writer import Writer
 from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.streams import STREAM, TABLE, TIME, at, defined, delete, insert, recorded, update, window
@@ -147,7 +147,7 @@ def test_an_unfinished_transaction_of_a_dead_recorder_is_ignored(tmp_path: Path)
     with file.open("ab") as opened:
         opened.write(write(insert("void")) + write(insert("void"))[:20])
     with Writer(folder, STREAM, Commit(1, TIME), {TABLE: defined()}) as writer:
-        with pytest.raises(RecorderRuns):
+        with raises_code("recorder-runs"):
             Writer(folder, STREAM, Commit(1, TIME), {TABLE: defined()})
         writer.add([insert("b")])
         assert end(folder) == at(1)
@@ -170,7 +170,7 @@ def test_a_file_without_a_commit_is_taken_over(tmp_path: Path) -> None:
 
 def test_a_change_that_a_reader_would_refuse_is_not_written(tmp_path: Path) -> None:
     recorded(tmp_path, [insert("a")])
-    with Writer(tmp_path, STREAM, Commit(1, TIME), {TABLE: defined()}) as writer, pytest.raises(NotRecordable):
+    with Writer(tmp_path, STREAM, Commit(1, TIME), {TABLE: defined()}) as writer, raises_code("not-recordable"):
         writer.add([Change(Action.INSERT, TABLE, new={"other": "1"})])
     assert end(tmp_path) == at(1)
 

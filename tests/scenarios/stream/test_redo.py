@@ -17,9 +17,9 @@ from sluice.model.names import Prefix
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BetweenTransactions
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from tests.airflow_home import ROOT
+from tests.errors import raises_code
 from tests.scenarios.stream.rig import Replay, replayed
 from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, ddl, folder, insert, row, schema, transaction, write
@@ -213,7 +213,7 @@ def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
     write_all(tmp_path / "threads", history.lines)
     Merger(tmp_path / "threads", tmp_path / "unfit", Prefix("ORA_")).merge_once()
     unfit = Replay.of(tmp_path / "unfit", former.pair.slave_info, former.master, redis_url)
-    with pytest.raises(BetweenTransactions, match=f"Write {scn} under"), unfit.apply():
+    with raises_code("between-transactions", match=f"Write {scn} under"), unfit.apply():
         unfit.await_that(lambda: unfit.checkpoint.position != position)
     assert unfit.checkpoint.position == position, "the slave stays where it is"
 

@@ -25,8 +25,9 @@ from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.protocol import Response, ResponseCode, frame
-from sluice.vendors.stream.redo.receiver import AnotherDatabase, Receiver
+from sluice.vendors.stream.redo.receiver import Receiver
 from sluice.vendors.stream.redo.spool import last_durable
+from tests.errors import raises_code
 from tests.scenarios.stream.online_log import OnlineLog
 from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, checkpoint, folder, insert, transaction
@@ -233,7 +234,7 @@ def test_another_databases_program_is_refused(tmp_path: Path) -> None:
     shutil.copy(thread.spool / "TEST-chkpt-60.json", thread.state)
     process = thread.start()
     try:
-        with pytest.raises(AnotherDatabase, match="does not read 'OTHER'"):
+        with raises_code("another-database", match="does not read 'OTHER'"):
             Receiver(thread.address, "OTHER", thread.spool).run(threading.Event())
     finally:
         process.kill()

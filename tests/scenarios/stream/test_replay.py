@@ -14,7 +14,6 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged
 from sluice.vendors.stream.files import Files, file_name
-from sluice.vendors.stream.recorder import NotRecorded
 from sluice.vendors.stream.writer import Writer
 from tests.airflow_home import ROOT
 from tests.errors import raises_code
@@ -291,7 +290,7 @@ def test_a_recorder_notices_what_was_purged(rig: Callable[..., Rig], tmp_path: P
     write(master)
     now = PostgresQueue(master.master, master.pair.prefix, "public").take()
     assert PostgresQueue(master.master, master.pair.prefix, "public").purge([now])
-    with pytest.raises(NotRecorded, match="purged on the master"):
+    with raises_code("not-recorded", match="purged on the master"):
         recorder(master, folder).record_once()
 
 

@@ -29,8 +29,8 @@ from sluice.vendors.stream.log_definitions import LogDefinitions, Remembered
 from sluice.vendors.stream.recorder import (
     IDLE_SECONDS,
     LONGEST_BACKOFF_SECONDS,
-    RecordedElsewhere,
     end_of,
+    recorded_elsewhere,
 )
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.writer import FILE_BYTES, Writer
@@ -111,7 +111,7 @@ class LogRecorder:
             return recording.writer.end
 
     def _begin(self, reader: ChangeLog) -> "_Recording":
-        """The stream, new or continued. Raises `ChangesLost`, `RecordedElsewhere`."""
+        """The stream, new or continued. Raises `ChangesLost`, `recorded-elsewhere`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = end_of(self.folder, self.prefix)
         # Later such tables differ from then on, and the others continue.
@@ -137,14 +137,14 @@ class LogRecorder:
 
 
 def place_of(folder: Path, source: str | None) -> LogPlace:
-    """The place in the log of a commit. Raises `RecordedElsewhere`."""
+    """The place in the log of a commit. Raises `recorded-elsewhere`."""
     try:
         values = json.loads(source or "")
         if values.get("kind") != KIND:
-            raise RecordedElsewhere(folder)
+            raise recorded_elsewhere(folder)
         return LogPlace(**values["place"])
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise RecordedElsewhere(folder) from None
+        raise recorded_elsewhere(folder) from None
 
 
 class _Recording:

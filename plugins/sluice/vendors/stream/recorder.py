@@ -44,24 +44,22 @@ IDLE_SECONDS = 10.0
 LONGEST_BACKOFF_SECONDS = 15.0
 
 
-class NotRecorded(DataLost):
+def not_recorded(prefix: Prefix, folder: Path) -> DataLost:
     """The master has deleted changes that were not recorded yet."""
+    return DataLost(
+        f"{prefix}: changes that are not in {folder} yet were purged on the master, because every slave had them. "
+        "Begin a new stream in another folder, for slaves that are loaded again.",
+        code="not-recorded",
+    )
 
-    def __init__(self, prefix: Prefix, folder: Path):
-        super().__init__(
-            f"{prefix}: changes that are not in {folder} yet were purged on the master, because every slave had them. "
-            "Begin a new stream in another folder, for slaves that are loaded again."
-        )
 
-
-class RecordedElsewhere(Terminal):
+def recorded_elsewhere(folder: Path) -> Terminal:
     """The stream in the folder was written by another program."""
-
-    def __init__(self, folder: Path):
-        super().__init__(
-            f"{folder}: the stream there does not say up to where the master was recorded, so it cannot be gone on "
-            "with. Choose another folder."
-        )
+    return Terminal(
+        f"{folder}: the stream there does not say up to where the master was recorded, so it cannot be gone on "
+        "with. Choose another folder.",
+        code="recorded-elsewhere",
+    )
 
 
 class Recorder:
@@ -136,7 +134,7 @@ class Recorder:
             seen = registry.parse_position(end.source)
             queue.expect_continued([seen])
         if lost(seen, queue.purged()):
-            raise NotRecorded(self.prefix, self.folder)
+            raise not_recorded(self.prefix, self.folder)
         tables = queue.registered()
         shapes = queue.definitions(tables, seen, 0)
         definitions = {table: TableDefinition(shape) for table, shape in shapes.items()}
@@ -157,7 +155,7 @@ class Recorder:
         queue.secure(target)
         # A read during a purge of ITEMS may have missed deleted changes.
         if lost(seen, queue.purged()):
-            raise NotRecorded(self.prefix, self.folder)
+            raise not_recorded(self.prefix, self.folder)
         writer.commit(target.time, target.text())
         self.recorded += number
         if number:
@@ -180,13 +178,13 @@ class _Begun:
 
 
 def end_of(folder: Path, prefix: Prefix) -> tuple[Commit | None, str]:
-    """The end of the stream in a folder, None for a new one; and its name. Raises `RecordedElsewhere`."""
+    """The end of the stream in a folder, None for a new one; and its name. Raises `recorded-elsewhere`."""
     files = Files(folder)
     with suppress(StreamUnreachable):
         names = files.names()
         last = files.index(names[-1], names)
         if last.end.source is None:
-            raise RecordedElsewhere(folder)
+            raise recorded_elsewhere(folder)
         return last.end, last.header.stream
     return None, f"{prefix}{secrets.token_hex(4)}"
 

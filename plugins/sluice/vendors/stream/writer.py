@@ -22,34 +22,33 @@ ROWS = 500
 LOCK = ".recorder"
 
 
-class RecorderRuns(Terminal):
+def recorder_runs(folder: Path) -> Terminal:
     """Another recorder writes to the folder."""
+    return Terminal(
+        f"{folder}: another recorder writes this stream. End it, or choose another folder.", code="recorder-runs"
+    )
 
-    def __init__(self, folder: Path):
-        super().__init__(f"{folder}: another recorder writes this stream. End it, or choose another folder.")
 
-
-class FolderRefused(Transient):
+def folder_refused(folder: Path, reason: str) -> Transient:
     """The folder cannot be written."""
+    return Transient(
+        f"{folder} cannot be written: {reason}. Make room there, or let this account write.", code="folder-refused"
+    )
 
-    def __init__(self, folder: Path, reason: str):
-        super().__init__(f"{folder} cannot be written: {reason}. Make room there, or let this account write.")
 
-
-class NotRecordable(Terminal):
+def not_recordable(folder: Path, change: Change, reason: str) -> Terminal:
     """A change that a stream cannot have."""
-
-    def __init__(self, folder: Path, change: Change, reason: str):
-        super().__init__(
-            f"{folder}: a {change.action} of {change.table} {reason}. Nothing of its transaction was recorded. Begin a "
-            "new stream in another folder."
-        )
+    return Terminal(
+        f"{folder}: a {change.action} of {change.table} {reason}. Nothing of its transaction was recorded. Begin a "
+        "new stream in another folder.",
+        code="not-recordable",
+    )
 
 
 class Writer:
     """Adds transactions to the stream in a folder, after the position `after`; the only writer.
 
-    `tables`: the stream's tables there. Raises `RecorderRuns`, `FolderRefused`.
+    `tables`: the stream's tables there. Raises `recorder-runs`, `folder-refused`.
     """
 
     def __init__(
@@ -72,13 +71,13 @@ class Writer:
         self._next_file()
 
     def add(self, changes: Iterable[Change]) -> int:
-        """Adds changes of the open transaction. Returns how many. Raises `FolderRefused`, `NotRecordable`."""
+        """Adds changes of the open transaction. Returns how many. Raises `folder-refused`, `not-recordable`."""
         before = self._number
         for change in changes:
             try:
                 items_of(change, self.tables.get(change.table))
             except Malformed as reason:
-                raise NotRecordable(self.folder, change, str(reason)) from None
+                raise not_recordable(self.folder, change, str(reason)) from None
             self._add(change)
         return self._number - before
 
@@ -98,7 +97,7 @@ class Writer:
         self._add_rows(rows)
 
     def describe(self, definitions: Iterable[TableDefinition]) -> None:
-        """Adds tables to the stream after the last commit; nothing was added since. Raises `FolderRefused`."""
+        """Adds tables to the stream after the last commit; nothing was added since. Raises `folder-refused`."""
         assert self._number == self.end.position
         self.tables |= {definition.table: definition for definition in definitions}
         self._next_file()
@@ -123,7 +122,7 @@ class Writer:
             if synced or size > self._file_bytes:
                 os.fsync(self._file.fileno())
         except OSError as error:
-            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+            raise folder_refused(self.folder, error.strerror or str(error)) from error
         if size > self._file_bytes:
             self._next_file()
         return self.end
@@ -156,7 +155,7 @@ class Writer:
         try:
             self._file.write(line)
         except OSError as error:
-            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+            raise folder_refused(self.folder, error.strerror or str(error)) from error
 
     def _next_file(self) -> None:
         """Begins a file after the last commit; it gets its name when its head is on disk.
@@ -178,17 +177,17 @@ class Writer:
             made.rename(self.folder / file_name(self.end.position))
             whole_files.sync(self.folder)
         except OSError as error:
-            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+            raise folder_refused(self.folder, error.strerror or str(error)) from error
 
 
 def _locked(folder: Path) -> int:
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise FolderRefused(folder, error.strerror or str(error)) from error
+        raise folder_refused(folder, error.strerror or str(error)) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        raise RecorderRuns(folder) from None
+        raise recorder_runs(folder) from None
     return descriptor

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable
+from sluice.vendors.stream.redo.errors import output_damaged, output_unreachable
 
 _NAME = re.compile(r".+-chkpt-(\d+)\.json\Z")
 _PRIMARY = 2
@@ -26,7 +26,7 @@ class SchemaCheckpoint:
 
 
 def newest(folder: Path) -> SchemaCheckpoint | None:
-    """The newest one with tables; None without one. Raises `OutputDamaged`, `OutputUnreachable`."""
+    """The newest one with tables; None without one. Raises `output-damaged`, `output-unreachable`."""
     try:
         names = [(int(matched[1]), entry) for entry in folder.iterdir() if (matched := _NAME.match(entry.name))]
         for scn, file in sorted(names, reverse=True):
@@ -34,11 +34,11 @@ def newest(folder: Path) -> SchemaCheckpoint | None:
             try:
                 read = _read(scn, json.loads(text))
             except (ValueError, KeyError, TypeError) as error:
-                raise OutputDamaged(file, 0, f"is no schema checkpoint: {error}") from None
+                raise output_damaged(file, 0, f"is no schema checkpoint: {error}") from None
             if read.tables:
                 return read
     except OSError as error:
-        raise OutputUnreachable(folder, f"cannot be read: {error.strerror}") from error
+        raise output_unreachable(folder, f"cannot be read: {error.strerror}") from error
     return None
 
 

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.vendors.stream.redo.errors import BeginningLost, TakenBack, ThreadTooLate, TransactionLate
+from sluice.vendors.stream.redo.errors import TakenBack, beginning_lost, thread_too_late, transaction_late
 
 REMEMBERED = 200_000
 """The number of a thread's transactions that are recognized when they come again."""
@@ -105,7 +105,7 @@ class Merge:
 
     def join(self, thread: ThreadId, *, since: int | None = None, watermark: int | None = None) -> None:
         """Adds a thread. `watermark`: the stored one; None for a new thread, which is complete from `since` on. Raises
-        `ThreadTooLate`, `TakenBack`."""
+        `thread-too-late`, `TakenBack`."""
         begins = self._begins.get(thread.resetlogs, 0)
         continued = any(each.resetlogs == thread.resetlogs for each in self._threads)
         if watermark is None and self.released.scn and not continued and 0 < begins <= self.released.scn:
@@ -113,7 +113,7 @@ class Merge:
         if watermark is None and self.released.scn:
             first = begins if since is None and begins > self.released.scn else since
             if first is None or first <= self.released.scn:
-                raise ThreadTooLate(str(thread), first, self.released.scn)
+                raise thread_too_late(str(thread), first, self.released.scn)
             start = first
         else:
             start = watermark if watermark is not None else max(since or 0, begins)
@@ -129,7 +129,7 @@ class Merge:
         state.watermark = max(state.watermark, scn)
 
     def offer(self, transaction: Transaction) -> bool:
-        """Offers a transaction. Returns whether it is new. Raises `TransactionLate`."""
+        """Offers a transaction. Returns whether it is new. Raises `transaction-late`."""
         state = self._threads[transaction.thread]
         if state.seen.get(transaction.xid) == transaction.scn:
             return False
@@ -138,13 +138,13 @@ class Merge:
             return False  # The master no longer has it.
         if self.released.holds(transaction) or transaction.scn < state.watermark:
             if transaction.scn >= state.floor:
-                raise TransactionLate(
+                raise transaction_late(
                     str(transaction.thread), transaction.xid, transaction.scn, max(self.released.scn, state.watermark)
                 )
             if self.released.holds(transaction):
                 return False
         if not transaction.segments:
-            raise BeginningLost(str(transaction.thread), transaction.xid, transaction.scn)
+            raise beginning_lost(str(transaction.thread), transaction.xid, transaction.scn)
         state.seen[transaction.xid] = transaction.scn
         # A waiting transaction is remembered: nothing else would recognize it when it comes again.
         while len(state.seen) > REMEMBERED and next(iter(state.seen.values())) < self.released.scn:

@@ -24,9 +24,9 @@ from sluice.model.vendors import DESCRIPTION_FILE
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, RowChange
-from sluice.vendors.stream.recorder import RecordedElsewhere
+from sluice.vendors.stream.recorder import recorded_elsewhere
 from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
-from sluice.vendors.stream.redo.errors import BeginsLater, NoKeys, OutputDamaged, ThreadSilent, Unfit
+from sluice.vendors.stream.redo.errors import Unfit, begins_later, no_keys, output_damaged, thread_silent
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
 from sluice.vendors.stream.redo.merge_state import State
@@ -113,14 +113,14 @@ class Merger:
             end, stream, tables = last.end, last.header.stream, last.tables(last.end.position)
         state = State.parse(end.source) if end.source is not None else None
         if state is None and (end.position or end.source is not None):
-            raise RecordedElsewhere(self.folder)
+            raise recorded_elsewhere(self.folder)
         outputs = {thread: ThreadOutput(path, thread) for thread, path in folders(self.root).items()}
         checkpoints = [checkpoint for output in outputs.values() if (checkpoint := output.checkpoint()) is not None]
         if not checkpoints:
-            raise NoKeys(self.root)
+            raise no_keys(self.root)
         state = state or State(Released(), {}, DdlSeen(), max(each.scn for each in checkpoints))
         if early := [scn for scn in self.options.ends_at if scn < state.begins]:
-            raise BeginsLater(self.folder, min(early), state.begins)
+            raise begins_later(self.folder, min(early), state.begins)
         merge = Merge(state.released, _incarnations(checkpoints, outputs))
         keys: dict[tuple[str, str], tuple[str, ...]] = {}
         for checkpoint in sorted(checkpoints, key=lambda each: each.scn):
@@ -205,12 +205,12 @@ class _Merging:
         return self._write() or news
 
     def expect_news(self, seconds: float) -> None:
-        """Raises `ThreadSilent` if transactions have waited too long for one thread."""
+        """Raises `thread-silent` if transactions have waited too long for one thread."""
         holding, now = self.merge.holding(), time.monotonic()
         if holding != self._waits_for[0]:
             self._waits_for = (holding, now)
         elif holding is not None and holding[0] not in self._lost and now - self._waits_for[1] > seconds:
-            raise ThreadSilent(str(holding[0]), holding[1], now - self._waits_for[1])
+            raise thread_silent(str(holding[0]), holding[1], now - self._waits_for[1])
 
     def _write(self) -> bool:
         written = False
@@ -268,7 +268,7 @@ class _Merging:
             yield from self.definitions.changes(messages, unit, str(transaction.thread))
         except Unfit as reason:
             segment = transaction.segments[0]
-            raise OutputDamaged(
+            raise output_damaged(
                 output.folder / segment.file, segment.begin, f"transaction {transaction.xid}: {reason}"
             ) from None
 
@@ -294,7 +294,7 @@ class _Merging:
                 free(self.outputs[thread].folder, file)
 
     def _moment(self, thread: ThreadId, value: int | None) -> str:
-        """The time in ISO 8601, UTC; empty if unknown. Raises `OutputDamaged`."""
+        """The time in ISO 8601, UTC; empty if unknown. Raises `output-damaged`."""
         if value is None:
             return ""
         output = self.outputs[thread]
@@ -303,7 +303,7 @@ class _Merging:
             moment = _EPOCH + timedelta(microseconds=value * 1_000_000 // UNITS[unit])
         except OverflowError:
             wrong = f"says that times are in {unit}, and the output has {value}"
-            raise OutputDamaged(
+            raise output_damaged(
                 output.folder / DESCRIPTION_FILE, 0, wrong, "Write the unit of format.timestamp"
             ) from None
         return moment.isoformat(timespec="microseconds")

@@ -54,25 +54,23 @@ class Unreachable(Transient):
         super().__init__(f"OpenLogReplicator at {address[0]}:{address[1]}: {reason}.")
 
 
-class AnotherDatabase(Terminal):
+def another_database(address: tuple[str, int], database: str) -> Terminal:
     """The process that listens reads another database."""
+    return Terminal(
+        f"OpenLogReplicator at {address[0]}:{address[1]} does not read {database!r}: the process of another "
+        "configuration listens there. End it, or choose another port.",
+        code="another-database",
+    )
 
-    def __init__(self, address: tuple[str, int], database: str):
-        super().__init__(
-            f"OpenLogReplicator at {address[0]}:{address[1]} does not read {database!r}: the process of another "
-            "configuration listens there. End it, or choose another port."
-        )
 
-
-class AnotherUser(Terminal):
+def another_user(address: tuple[str, int], uid: int) -> Terminal:
     """The process that listens is not ours."""
-
-    def __init__(self, address: tuple[str, int], uid: int):
-        super().__init__(
-            f"The process that listens at {address[0]}:{address[1]} belongs to the user with the uid {uid}, so it is "
-            "not the OpenLogReplicator of this capture, and its changes could be forged. Look who that is, or choose "
-            "another first_port."
-        )
+    return Terminal(
+        f"The process that listens at {address[0]}:{address[1]} belongs to the user with the uid {uid}, so it is "
+        "not the OpenLogReplicator of this capture, and its changes could be forged. Look who that is, or choose "
+        "another first_port.",
+        code="another-user",
+    )
 
 
 class Receiver:
@@ -118,14 +116,16 @@ class Receiver:
                 (self.folder / DDL_FILE).unlink(missing_ok=True)
 
     def receive(self, stop: threading.Event) -> None:
-        """Receives over one connection, until `stop` is set. Raises `Unreachable`, `NotTheProtocol`, `AnotherDatabase`,
-        `AnotherUser`, `SpoolFull`."""
+        """Receives over one connection, until `stop` is set.
+
+        Raises `Unreachable`, `NotTheProtocol`, `another-database`, `another-user`, `SpoolFull`.
+        """
         with closing(Spool(self.folder)) as spool:
             self.durable = spool.durable
             try:
                 with socket.create_connection(self.address, CONNECT_SECONDS) as connection:
                     if (uid := stranger(self.address[1])) is not None:
-                        raise AnotherUser(self.address, uid)
+                        raise another_user(self.address, uid)
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     frames = Frames()
                     self._begin(connection, frames, spool)
@@ -155,7 +155,7 @@ class Receiver:
             if answer.code is ResponseCode.REPLICATE:
                 return
         if answer.code is ResponseCode.INVALID_DATABASE:
-            raise AnotherDatabase(self.address, self.database)
+            raise another_database(self.address, self.database)
         raise Unreachable(self.address, f"answers {answer.code.name}")
 
     def _answer(self, connection: socket.socket, frames: Frames, request: Request) -> Response:

@@ -19,7 +19,7 @@ from sluice.model.position import Moment, Position
 from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
 from sluice.vendors.stream.lines import Commit
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BetweenCommits, NoKeys, OtherIncarnation
+from sluice.vendors.stream.redo.errors import BetweenCommits, no_keys, other_incarnation
 from sluice.vendors.stream.redo.keys import newest
 from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.redo.threads import folders
@@ -42,12 +42,12 @@ class Recorded:
         """The schema checkpoints of the threads, and the data of the newest one of each thread."""
 
     def moment(self, resetlogs: int) -> Moment:
-        """Raises `ChangesLost`, `OtherIncarnation`, `BetweenCommits`, and what `Files` raises."""
+        """Raises `ChangesLost`, `other-incarnation`, `BetweenCommits`, and what `Files` raises."""
         stream, end, state = self._end()
         if end.lost is not None:
             raise ChangesLost(self._folder, end.lost)
         if resetlogs != (incarnation := max(thread.resetlogs for thread in state.threads)):
-            raise OtherIncarnation(self._folder, incarnation, resetlogs)
+            raise other_incarnation(self._folder, incarnation, resetlogs)
         if state.through is None or not state.shows(state.through):
             raise BetweenCommits(self._folder)
         return Moment(StreamPosition(stream, end.position, end.time), state.through)
@@ -92,7 +92,7 @@ class Recorded:
         synced(self._session, position)
 
     def keys(self) -> Mapping[TableName, tuple[str, ...]]:
-        """Raises `NoKeys`, and what reading schema checkpoints and `Files` raise."""
+        """Raises `no-keys`, and what reading schema checkpoints and `Files` raise."""
         checkpoints = sorted(self._threads.glob("*/*-chkpt-*.json"))
         if checkpoints != self._captured[0]:
             self._captured = (checkpoints, self._of_checkpoints())
@@ -118,7 +118,7 @@ class Recorded:
     def _of_checkpoints(self) -> dict[TableName, tuple[str, ...]]:
         checkpoints = [read for folder in folders(self._threads).values() if (read := newest(folder)) is not None]
         if not checkpoints:
-            raise NoKeys(self._threads)
+            raise no_keys(self._threads)
         keys: dict[TableName, tuple[str, ...]] = {}
         for each in sorted(checkpoints, key=lambda checkpoint: checkpoint.scn):
             keys |= {TableName(*table): each.keys.get(table, ()) for table in each.tables}

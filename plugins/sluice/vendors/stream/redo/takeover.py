@@ -14,7 +14,7 @@ from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files, parsed
 from sluice.vendors.stream.lines import Commit, Header
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BetweenTransactions, NotThereYet, OlderOpen
+from sluice.vendors.stream.redo.errors import between_transactions, not_there_yet, older_open
 from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.session import files_of
 
@@ -24,7 +24,7 @@ _COMMIT = b'{"commit":'
 def position_in_stream(connection: Session, position: Position) -> Position | None:
     """The position in the stream that covers what `position` covers; None if that is one of a stream itself.
 
-    Raises `other-source`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
+    Raises `other-source`, `older-open`, `between-transactions`, `not-there-yet`, and what `Files` raises.
     """
     if isinstance(position, StreamPosition):
         return None
@@ -39,13 +39,13 @@ def position_in_stream(connection: Session, position: Position) -> Position | No
             if state is None or position.resetlogs not in {thread.resetlogs for thread in state.threads}:
                 raise other_source(position, "the redo of this incarnation of the master")
             if position.oldest < state.begins:
-                raise OlderOpen(files.folder, position, state.begins)
+                raise older_open(files.folder, position, state.begins)
             if state.shows(position.scn):
                 return StreamPosition(files.index(file, names).header.stream, end.position, end.time)
             shown = max(shown, state.shown)
     if shown < position.scn:
-        raise NotThereYet(files.folder, position.scn, shown)
-    raise BetweenTransactions(files.folder, position.scn)
+        raise not_there_yet(files.folder, position.scn, shown)
+    raise between_transactions(files.folder, position.scn)
 
 
 def _ends(files: Files, file: Path, names: list[Path]) -> Iterator[Commit]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sluice.model.vendors import DESCRIPTION_FILE, LOST_FILE
-from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable, Unfit
+from sluice.vendors.stream.redo.errors import Unfit, output_damaged, output_unreachable
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint, newest
 from sluice.vendors.stream.redo.merge import Segment, ThreadId, Transaction
 from sluice.vendors.stream.redo.messages import SCHEMA, Payload, head, payload_of, schema_of
@@ -56,16 +56,16 @@ class _Open:
 
 
 def folders(root: Path) -> dict[ThreadId, Path]:
-    """The threads' folders. Raises `OutputUnreachable`."""
+    """The threads' folders. Raises `output-unreachable`."""
     try:
         entries = [entry for entry in root.iterdir() if entry.is_dir()]
     except OSError as error:
-        raise OutputUnreachable(root, f"cannot be read: {error.strerror}") from error
+        raise output_unreachable(root, f"cannot be read: {error.strerror}") from error
     by_thread = {
         ThreadId(int(named[1]), int(named[2])): entry for entry in entries if (named := _FOLDER.match(entry.name))
     }
     if not by_thread:
-        raise OutputUnreachable(root, "holds no folder of a thread")
+        raise output_unreachable(root, "holds no folder of a thread")
     return dict(sorted(by_thread.items()))
 
 
@@ -73,8 +73,8 @@ class ThreadOutput:
     """Reads one thread's folder from a place on; reports a transaction when its commit has come."""
 
     def __init__(self, folder: Path, thread: ThreadId, place: tuple[str, int] | None = None):
-        """`place`: a file and the place in it from which to continue, from `place`. Raises `OutputDamaged`,
-        `OutputUnreachable`."""
+        """`place`: a file and the place in it from which to continue, from `place`. Raises `output-damaged`,
+        `output-unreachable`."""
         self.folder = folder
         self.thread = thread
         self.description = self.described()
@@ -94,18 +94,18 @@ class ThreadOutput:
         return first.file, first.begin
 
     def checkpoint(self) -> SchemaCheckpoint | None:
-        """The newest schema checkpoint. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """The newest schema checkpoint. Raises `output-damaged`, `output-unreachable`."""
         return newest(self.folder)
 
     def poll(self) -> Iterator[Transaction | Checkpoint]:
-        """Reads what has come since. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """Reads what has come since. Raises `output-damaged`, `output-unreachable`."""
         try:
             names = sorted(
                 (entry.name for entry in os.scandir(self.folder) if entry.name.endswith(_SUFFIX)),
                 key=lambda name: (len(name), name),
             )
             if self._file and self._file not in names:
-                raise OutputDamaged(
+                raise output_damaged(
                     self.folder / self._file, self._offset, "is not there any more, and was not read to its end"
                 )
             for name in names[names.index(self._file) if self._file else 0 :]:
@@ -113,10 +113,10 @@ class ThreadOutput:
                     self._next_file(name)
                 yield from self._read()
         except OSError as error:
-            raise OutputUnreachable(self.folder, f"cannot be read: {error.strerror}") from error
+            raise output_unreachable(self.folder, f"cannot be read: {error.strerror}") from error
 
     def messages(self, transaction: Transaction) -> Iterator[Payload]:
-        """Its messages, each once. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """Its messages, each once. Raises `output-damaged`, `output-unreachable`."""
         expected = slack = 0
         for segment in transaction.segments:
             file, offset = self.folder / segment.file, segment.begin
@@ -126,14 +126,14 @@ class ThreadOutput:
                     while offset < segment.end:
                         raw = opened.readline()
                         if not raw:
-                            raise OutputDamaged(file, offset, "ends before what was read of it")
+                            raise output_damaged(file, offset, "ends before what was read of it")
                         try:
                             message = _message(raw)
                         except Unfit as reason:
-                            raise OutputDamaged(file, offset, str(reason)) from None
+                            raise output_damaged(file, offset, str(reason)) from None
                         number = message.num if message is not None else None
                         if number is not None and number > expected + slack:
-                            raise OutputDamaged(
+                            raise output_damaged(
                                 file, offset, f"has num {number} where {expected} is next: messages are missing"
                             )
                         # A transaction that was cut off may continue with messages that are there already.
@@ -143,22 +143,22 @@ class ThreadOutput:
                             expected = number + 1 if number is not None else expected
                         offset += len(raw)
             except OSError as error:
-                raise OutputUnreachable(self.folder, f"{segment.file} cannot be read: {error.strerror}") from error
+                raise output_unreachable(self.folder, f"{segment.file} cannot be read: {error.strerror}") from error
 
     def described(self) -> Description:
-        """Reads `thread.json`. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """Reads `thread.json`. Raises `output-damaged`, `output-unreachable`."""
         file = self.folder / DESCRIPTION_FILE
         try:
             values = json.loads(file.read_text("utf-8"))
         except FileNotFoundError:
             return Description()
         except OSError as error:
-            raise OutputUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
+            raise output_unreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
         except ValueError as error:
-            raise OutputDamaged(file, 0, f"is no JSON: {error}") from None
+            raise output_damaged(file, 0, f"is no JSON: {error}") from None
         good = isinstance(values, dict) and all(type(value) is _FIELDS.get(name) for name, value in values.items())
         if not good or values.get("timestamp", "ns") not in UNITS:
-            raise OutputDamaged(
+            raise output_damaged(
                 file,
                 0,
                 f"is {json.dumps(values)[:200]}",
@@ -167,13 +167,13 @@ class ThreadOutput:
         return Description(**values)
 
     def lost(self) -> str | None:
-        """Why the thread's next log is lost, if somebody says so. Raises `OutputUnreachable`."""
+        """Why the thread's next log is lost, if somebody says so. Raises `output-unreachable`."""
         try:
             return (self.folder / LOST_FILE).read_text("utf-8", "replace").strip() or "nobody said why"
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise OutputUnreachable(self.folder, f"{LOST_FILE} cannot be read: {error.strerror}") from error
+            raise output_unreachable(self.folder, f"{LOST_FILE} cannot be read: {error.strerror}") from error
 
     def _next_file(self, name: str) -> None:
         self._file, self._offset = name, 0
@@ -185,7 +185,7 @@ class ThreadOutput:
         file = self.folder / self._file
         with file.open("rb") as opened:
             if os.fstat(opened.fileno()).st_size < self._offset:
-                raise OutputDamaged(file, self._offset, "is shorter than what was read of it")
+                raise output_damaged(file, self._offset, "is shorter than what was read of it")
             opened.seek(self._offset)
             for raw in opened:
                 if not raw.endswith(b"\n"):
@@ -193,7 +193,7 @@ class ThreadOutput:
                 try:
                     message = self._line(raw)
                 except Unfit as reason:
-                    raise OutputDamaged(file, self._offset, str(reason)) from None
+                    raise output_damaged(file, self._offset, str(reason)) from None
                 self._offset += len(raw)
                 if message is not None:
                     yield message
