@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from sluice import config
+from sluice.backoff import Backoff
 from sluice.coordination import redis_store
 from sluice.counted import counted
 from sluice.database.errors import LoginRefused
@@ -192,7 +193,7 @@ def load_through_outages(
 ) -> None:
     """Loads with the executors, and again after an outage of a database. `others`: slaves that get the same blocks as
     far as possible."""
-    backoff, logged_in, word = 0.0, False, _Word(update)
+    backoff, logged_in, word = Backoff(0.5, LONGEST_BACKOFF_SECONDS), False, _Word(update)
     while True:
         begun = time.monotonic()
         try:
@@ -210,14 +211,15 @@ def load_through_outages(
         except LoginRefused as refused:
             raise (ConnectionsOutdated(update, refused) if logged_in else refused) from None
         except Transient as outage:
-            lasted = time.monotonic() - begun
-            backoff = 0.5 if lasted > STEADY_SECONDS else min(2 * backoff or 0.5, LONGEST_BACKOFF_SECONDS)
-            if backoff >= LONGEST_BACKOFF_SECONDS:
+            if time.monotonic() - begun > STEADY_SECONDS:
+                backoff.reset()
+            pause = backoff.next()
+            if pause >= LONGEST_BACKOFF_SECONDS:
                 raise
-            log.warning("%s: %s Next try in %.2g s.", update, outage, backoff)
+            log.warning("%s: %s Next try in %.2g s.", update, outage, pause)
             if isinstance(outage, ExecutorsFailed):
                 word.leave(str(outage))
-            if stop.wait(backoff):
+            if stop.wait(pause):
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 

@@ -18,6 +18,7 @@ from sluice.apply.key_events import WrongKey
 from sluice.apply.load_filter import RowIncomplete
 from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import ColumnRenamed, TableGone
+from sluice.backoff import Backoff
 from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import (
     Collision,
@@ -268,12 +269,13 @@ class Outages:
     def __init__(self, pair: Pair, *, logged_in: bool):
         self.pair = pair
         self.logged_in = logged_in
-        self._backoff = 0.0
+        self._backoff = Backoff(longest=LONGEST_BACKOFF_SECONDS)
         self._since: float | None = None
 
     def ended(self) -> None:
         """A turn went well."""
-        self._backoff, self._since = 0.0, None
+        self._backoff.reset()
+        self._since = None
 
     def pause(self, outage: Transient) -> float:
         """Seconds to wait before the next try. Raises `ConnectionsOutdated` after outages of `LONG_OUTAGE_SECONDS`
@@ -283,8 +285,7 @@ class Outages:
             self._since = now
         elif now - self._since > LONG_OUTAGE_SECONDS:
             raise ConnectionsOutdated(self.pair, outage) from outage
-        self._backoff = min(max(2 * self._backoff, 0.25), LONGEST_BACKOFF_SECONDS)
-        return self._backoff
+        return self._backoff.next()
 
     def refused(self, refusal: LoginRefused) -> SluiceError:
         """The meaning of a refused login: a person must act, unless the account was admitted before."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sluice.backoff import Backoff
 from sluice.control.blocks import BlockStore
 from sluice.control.own_tables import ThrottleStore
 from sluice.database.errors import (
@@ -141,7 +142,7 @@ class BlockWorker(ABC):
 
         A turn ends after a block, and never while a table waits for the slave: only this start knows since when.
         """
-        started, backoff = time.monotonic(), 0.0
+        started, backoff = time.monotonic(), Backoff(0.1, 5.0)
         while not self.stopped():
             try:
                 self._release_block()
@@ -162,7 +163,7 @@ class BlockWorker(ABC):
                     break
                 else:
                     self._idle()
-                backoff = 0.0
+                backoff.reset()
             except SlaveNotReady as reason:
                 self._give_back()
                 self._rest(reason)
@@ -185,9 +186,9 @@ class BlockWorker(ABC):
                             "credentials and the file of certificate authorities there. Then start the update again",
                         ) from outage
                     raise
-                backoff = min(max(2 * backoff, 0.1), 5.0)
-                log.warning("%s: %s Next try in %.2g s.", self.target, outage, backoff)
-                time.sleep(backoff)
+                pause = backoff.next()
+                log.warning("%s: %s Next try in %.2g s.", self.target, outage, pause)
+                time.sleep(pause)
             except BaseException:
                 self._give_back()
                 raise

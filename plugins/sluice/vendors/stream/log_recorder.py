@@ -15,6 +15,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sluice.backoff import Backoff
 from sluice.database.change_log import ChangeLog, ChangeLogClass, LogPlace, LogUnreadable, Transaction
 from sluice.database.column_types import LogicalColumn
 from sluice.database.registry import vendor_of
@@ -28,7 +29,6 @@ from sluice.vendors.stream.lines import Commit
 from sluice.vendors.stream.log_definitions import LogDefinitions, Remembered
 from sluice.vendors.stream.recorder import (
     IDLE_SECONDS,
-    LONGEST_BACKOFF_SECONDS,
     end_of,
     recorded_elsewhere,
 )
@@ -71,16 +71,18 @@ class LogRecorder:
         self._wanted, self._log, self._file_bytes = covers, change_log, file_bytes
 
     def run(self, stop: threading.Event) -> None:
-        backoff = 0.0
+        backoff = Backoff()
         while not stop.is_set():
             before = self.recorded
             try:
                 self._record(stop, waits=True)
             except Transient as outage:
-                backoff = 0.25 if self.recorded != before else min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
-                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
+                if self.recorded != before:
+                    backoff.reset()
+                pause = backoff.next()
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, pause)
                 self.outage = str(outage)
-                stop.wait(backoff)
+                stop.wait(pause)
 
     def record_once(self) -> Commit:
         """Records everything that the log has now. Returns the end of the stream. Raises `Terminal`, `Transient`."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.backoff import Backoff
 from sluice.counted import counted
 from sluice.database import registry
 from sluice.database.changes import LARGEST_CHANGE, ChangeReader, ChangeSource, ChangeTooLarge
@@ -41,7 +42,6 @@ SLICE, SLICE_BYTES = 100_000, 128 << 20
 POLL_SECONDS = 0.1
 IDLE_SECONDS = 10.0
 """Seconds between two commits which say that nothing has changed."""
-LONGEST_BACKOFF_SECONDS = 15.0
 
 
 def not_recorded(prefix: Prefix, folder: Path) -> DataLost:
@@ -80,15 +80,15 @@ class Recorder:
 
     def run(self, stop: threading.Event) -> None:
         """Records until `stop` is set; waits for the end of outages. Raises `Terminal`."""
-        backoff = 0.0
+        backoff = Backoff()
         while not stop.is_set():
             try:
                 for _ in self._windows(stop):
-                    backoff = 0.0
+                    backoff.reset()
             except Transient as outage:
-                backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
-                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
-                stop.wait(backoff)
+                pause = backoff.next()
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, pause)
+                stop.wait(pause)
 
     def record_once(self) -> Commit:
         """Records everything that the master has now. Returns the end of the stream. Raises `Terminal`, `Transient`."""

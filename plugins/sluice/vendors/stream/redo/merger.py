@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 
+from sluice.backoff import Backoff
 from sluice.counted import counted
 from sluice.database.recorder import DEFAULTS, MergeOptions
 from sluice.errors import Transient
@@ -39,7 +40,6 @@ log = logging.getLogger("sluice.redo")
 
 POLL_SECONDS = 0.2
 IDLE_SECONDS = 10.0
-LONGEST_BACKOFF_SECONDS = 15.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,17 +76,17 @@ class Merger:
 
     def run(self, stop: threading.Event) -> None:
         """Merges until `stop` is set; waits for the end of outages. Raises `Terminal`."""
-        backoff = 0.0
+        backoff = Backoff()
         while not stop.is_set():
             try:
                 for moved in self._turns():
-                    backoff = 0.0
+                    backoff.reset()
                     if stop.wait(0 if moved else POLL_SECONDS):
                         return
             except Transient as outage:
-                backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
-                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
-                stop.wait(backoff)
+                pause = backoff.next()
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, pause)
+                stop.wait(pause)
 
     def merge_once(self) -> int:
         """Merges everything that is possible now. Returns how many transactions wait for other threads. Raises

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sluice import whole_files
+from sluice.backoff import Backoff
 from sluice.errors import Terminal, Transient
 from sluice.listeners import stranger
 from sluice.vendors.stream.redo.protocol import (
@@ -37,7 +38,6 @@ CHUNK = 1 << 18
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
 """Seconds for an answer to START, which comes when OpenLogReplicator has found its first redo log."""
-LONGEST_BACKOFF_SECONDS = 5.0
 DDL_FILE = "ddl"
 """A file in the folder of the thread: the SCN of DDL that the other threads do not know yet."""
 _LOOK_SECONDS = 0.1
@@ -97,15 +97,17 @@ class Receiver:
 
     def run(self, stop: threading.Event) -> None:
         """Receives until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
-        backoff = 0.0
+        backoff = Backoff(0.1, 5.0)
         while not stop.is_set():
             before = self.messages
             try:
                 self.receive(stop)
             except Transient as outage:
-                backoff = 0.1 if self.messages > before else min(max(2 * backoff, 0.1), LONGEST_BACKOFF_SECONDS)
-                log.debug("%s Next try in %.2g s.", outage, backoff)
-                stop.wait(backoff)
+                if self.messages > before:
+                    backoff.reset()
+                pause = backoff.next()
+                log.debug("%s Next try in %.2g s.", outage, pause)
+                stop.wait(pause)
 
     def passed_on(self, ddl: int) -> None:
         """Records that the programs of all other threads have the tables after the DDL at that SCN."""
