@@ -329,8 +329,8 @@ class Preparation:
             emptied = [table for table in existing if table in unique or not self._same_order(table)]
         if emptied:
             schemas, update = self._of_master.schemas, self.update
-            indexes = fitting.indexes(schemas.indexes(self.master, emptied), update).kept
-            constraints = fitting.constraints(schemas.constraints(self.master, emptied), update).kept
+            indexes = fitting.possible(schemas.indexes(self.master, emptied), update).kept
+            constraints = fitting.possible(schemas.constraints(self.master, emptied), update).kept
             stripped = self._of_slave.load_target.strip(
                 self.slave,
                 [index for index in indexes if fitting.wanted(index, update)],

@@ -179,13 +179,13 @@ def finish(update: Update) -> Completed:
             target.analyze(slave, table)
         trusted = update.slave.trusted_ddl
         ready = partial_load.ready_tables(update, master, slave) if update.selection.partial else names
-        indexes = fitting.indexes(defined.indexes(master, names), update)
+        indexes = fitting.possible(defined.indexes(master, names), update)
         between = [
             constraint
             for constraint in defined.constraints(master, ready)
             if constraint.table in names or constraint.parent in names
         ]
-        checks = fitting.constraints(between, update)
+        checks = fitting.possible(between, update)
         with ExitStack() as stack:  # the apply may be making some of them
             locked = partial(of_slave.sessions.named_lock, slave, update.definitions_lock)
             lock_waits.until_unlocked(lambda: stack.enter_context(locked()))

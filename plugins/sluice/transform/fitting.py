@@ -11,7 +11,7 @@ from sluice.model.transformation import Transformation
 from sluice.model.views import View
 from sluice.pair import Pair
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", Index, Constraint)
 
 
 @dataclass
@@ -66,25 +66,16 @@ def why_not(described: Described, pair: Pair) -> str:
     return f"`columns` says that {changed}" if changed else ""
 
 
-def indexes(master: Sequence[Index], pair: Pair) -> Fitting[Index]:
-    """Which indexes the slave can have: those over untransformed columns."""
-    fitting: Fitting[Index] = Fitting()
-    for index in master:
-        if why := why_not(index, pair):
-            fitting.left_out.append((f"{index.table}: index {index.name}", why))
+def possible(master: Sequence[Made], pair: Pair) -> Fitting[Made]:
+    """Which indexes or constraints the slave can have: indexes over untransformed columns, and constraints that its
+    rows satisfy wherever the master's do."""
+    fitting: Fitting[Made] = Fitting()
+    for one in master:
+        if why := why_not(one, pair):
+            kind = "index" if isinstance(one, Index) else "constraint"
+            fitting.left_out.append((f"{one.table}: {kind} {one.name}", why))
         else:
-            fitting.kept.append(index)
-    return fitting
-
-
-def constraints(master: Sequence[Constraint], pair: Pair) -> Fitting[Constraint]:
-    """Which constraints the slave can have: those that its rows satisfy wherever the master's do."""
-    fitting: Fitting[Constraint] = Fitting()
-    for constraint in master:
-        if why := why_not(constraint, pair):
-            fitting.left_out.append((f"{constraint.table}: constraint {constraint.name}", why))
-        else:
-            fitting.kept.append(constraint)
+            fitting.kept.append(one)
     return fitting
 
 

@@ -80,8 +80,8 @@ def of_slave(
             return None
         slave_shapes = vendor.rows.shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in slave_shapes and checkpoint.tables.ready(table)}
-        indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
-        constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
+        indexes = fitting.possible([one for one in defined.indexes if one.table in names], pair).kept
+        constrained = fitting.possible([one for one in defined.constraints if one.table in names], pair).kept
         issues = schemas.lacking(
             slave,
             [index for index in indexes if fitting.wanted(index, pair)],

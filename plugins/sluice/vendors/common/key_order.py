@@ -7,19 +7,14 @@ from typing import Protocol
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
+from sluice.vendors.common.slave_tables import TextColumn
 
 
-class KeyColumn(Protocol):
-    """A column of a key, in the vendor's terms."""
+class KeyColumn(TextColumn, Protocol):
+    """A column of a key."""
 
     @property
     def quoted(self) -> str: ...
-
-    def text(self, alias: str) -> str:
-        """The value that `shown` converts to a canonical text."""
-        ...
-
-    def shown(self, text: str | None, /) -> str | None: ...
 
     def literal(self, text: str) -> str:
         """The column's value with this canonical text, as an expression without parameters."""

@@ -14,6 +14,7 @@ from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.common.catalog import Catalog
+from sluice.vendors.common.slave_tables import TextColumn
 
 _COLUMNS = "slave, epoch, position, target, slice_key, changes, tables"
 
@@ -98,11 +99,9 @@ class PlainRows(Rows, ABC):
         return True
 
 
-class SpecialTexts(Protocol):
+class SpecialTexts(TextColumn, Protocol):
     """A column's texts, and conditions of its special values."""
 
-    def text(self, alias: str) -> str: ...
-    def shown(self, value: str | None) -> str | None: ...
     def is_special(self, alias: str, special: Special, length: int) -> str | None: ...
 
 

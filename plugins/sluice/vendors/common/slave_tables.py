@@ -18,6 +18,16 @@ from sluice.model.shape import TableShape
 from sluice.vendors.common.catalog import Catalog, OwnIndex
 
 
+class TextColumn(Protocol):
+    """How the values of a column become canonical texts."""
+
+    def text(self, alias: str) -> str:
+        """The value that `shown` converts to a canonical text."""
+        ...
+
+    def shown(self, text: str | None, /) -> str | None: ...
+
+
 class SlaveColumn(Protocol):
     """A column of a slave's table, in the vendor's terms."""
 
@@ -60,14 +70,8 @@ class ColumnsByName(Generic[N]):
         return any(column.name not in tables and not column.generated for column in self.columns)
 
 
-class ReadColumn(SlaveColumn, Protocol):
+class ReadColumn(SlaveColumn, TextColumn, Protocol):
     """A column whose values are read as canonical texts."""
-
-    def text(self, alias: str) -> str:
-        """The value that `shown` converts to a canonical text."""
-        ...
-
-    def shown(self, text: str | None, /) -> str | None: ...
 
 
 C = TypeVar("C", bound=ReadColumn)
