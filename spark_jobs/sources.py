@@ -92,7 +92,7 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
         )
     known: dict[str, Master] = getattr(spark, "_sluice_masters", {})
     known[str(replication.prefix)] = Master.of(replication, connections[conn_id])
-    spark._sluice_masters = known  # type: ignore[attr-defined]
+    spark._sluice_masters = known  # type: ignore[attr-defined]  # noqa: SLF001
     _bring_library(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     ChangeSource.library = _Library(library.archive_bytes())
@@ -118,7 +118,7 @@ def _bring_library(spark: "SparkSession") -> None:
             spark.addArtifacts(archive, pyfile=True)
         else:
             spark.sparkContext.addPyFile(archive)
-    spark._sluice_library = library.fingerprint()  # type: ignore[attr-defined]
+    spark._sluice_library = library.fingerprint()  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _fingerprint(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ def test_a_table_is_debugged_until_its_hour_is_over(
 
         asking = Walk(slave=None, debug=["public.t"])
         assert asking.do(note_debugged, "note_debugged") == "debugged for an hour: public.t"
-        assert "debug continues" in asking.do(reconcile, "reconcile")
+        assert "debug goes on" in asking.do(reconcile, "reconcile")
         assert debugged() == ["always", "t"] and lines() > 0
         task = TaskContext.of_prefix("DEMO_", walk.context)
         check_structure.body(task)

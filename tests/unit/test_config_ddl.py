@@ -43,7 +43,7 @@ def test_views_and_sequences_follow_only_if_configured(folder: Path) -> None:
 def test_a_recorded_stream_has_no_views(folder: Path) -> None:
     master = "{capture: stream, location: /stream}"
     (folder / "DEMO.yaml").write_text(YAML.replace("{conn_id: m}", master) + "replicate: {views: true}\n")
-    with pytest.raises(ConfigError, match=r"replicate.*catalogue of a PostgreSQL master.*take the section out"):
+    with pytest.raises(ConfigError, match=r"replicate.*catalog of a PostgreSQL master.*take the section out"):
         config.load("DEMO_")
 
 

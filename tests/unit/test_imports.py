@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
     "database": 1,
     "model": 0,
     "config": 0,
+    "backoff": 0,
     "counted": 0,
     "configuration": 0,
     "errors": 0,

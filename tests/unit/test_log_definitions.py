@@ -116,7 +116,7 @@ def test_swapped_names_and_dropped_databases_follow() -> None:
 
 
 def test_a_key_that_the_log_does_not_tell_is_kept() -> None:
-    """A unique key: where the catalogue has gone on, the log alone describes the table."""
+    """A unique key: where the catalog is newer, the log alone describes the table."""
     definitions = known(logged(a=INT))
     assert shown(definitions, insert(logged(key=False, certain=False, a=INT))) == [("insert", "t")]
     assert [each[0] for each in shown(definitions, insert(logged(key=False, a=INT)))] == ["alter", "insert"]

@@ -45,7 +45,7 @@ def test_other_actions_debug_or_trigger_alter_a_table() -> None:
         frozenset("ID"),
         "X",
         True,
-        ("actions IUD become ID", "trigger DEMO_1 becomes X", "debug continues"),
+        ("actions IUD become ID", "trigger DEMO_1 becomes X", "debug goes on"),
     )
 
 

@@ -179,7 +179,7 @@ class _Link:
         for end in (self._client, self._server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RD)
-        with self._proxy._lock:
+        with self._proxy._lock:  # noqa: SLF001
             self._ended += 1
         if self._ended == 2:
             self._client.close()
@@ -214,7 +214,7 @@ class _Link:
             self._forward(data, self._client)
 
     def _forward(self, data: bytes, to: socket.socket) -> None:
-        with self._proxy._lock:
+        with self._proxy._lock:  # noqa: SLF001
             self._proxy.bytes += len(data)
         if self._saw is not None:
             self._saw(data, to is self._server)

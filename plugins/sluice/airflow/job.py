@@ -35,6 +35,8 @@ class Kind(StrEnum):
 
 
 class JobState(StrEnum):
+    """What is known of a job's process."""
+
     RUNNING = "RUNNING"
     ENDED = "ENDED"
     """Its runner wrote how it ended."""
@@ -76,6 +78,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Job:
+    """A job as its record describes it."""
+
     id: str
     kind: Kind
     prefix: str

@@ -39,6 +39,8 @@ from sluice.redo.supervisor import Supervisor
 
 
 class Takeover(StrEnum):
+    """What a task does with a job that runs already."""
+
     LAUNCH = "launch"
     """No job runs: launch one."""
     REATTACH = "reattach"

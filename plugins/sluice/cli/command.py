@@ -28,7 +28,7 @@ OF_YES = "--yes, before or after the subcommand: answers every question with yes
 ASKING = ("add", "remove")
 """Subcommands that ask something of a person."""
 
-Subcommands = argparse._SubParsersAction
+Subcommands = argparse._SubParsersAction  # noqa: SLF001
 """The type that `add_subparsers` returns."""
 
 _COMMANDS = {

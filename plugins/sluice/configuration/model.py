@@ -110,6 +110,8 @@ def _need_connection(section: Section) -> None:
 
 @dataclass(frozen=True)
 class SlaveConfig(Options):
+    """A slave of a replication."""
+
     name: str
     conn_id: str = option("", _conn_id)
     vendor: str = option(FIRST, one_of(VENDORS, "vendors"))

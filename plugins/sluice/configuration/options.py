@@ -229,6 +229,8 @@ class MonitorOptions(Options):
 
 
 class Policy(StrEnum):
+    """What happens with one kind of changed definition."""
+
     FOLLOW = "follow"
     """The slave gets the same change."""
     WARN = "warn"

@@ -129,6 +129,8 @@ class ColumnOnSlave(Protocol):
 
 
 class TableOnSlave(Protocol):
+    """A table of the slave, as the apply asks about it."""
+
     @property
     def watched(self) -> bool:
         """Whether foreign keys or triggers notice a row that is deleted and inserted again."""

@@ -31,6 +31,8 @@ class LoggedColumn:
 
 @dataclass(frozen=True)
 class LoggedTable:
+    """A table as the log describes it."""
+
     table: TableName
     columns: tuple[LoggedColumn, ...]
     certain: bool = True
@@ -62,6 +64,8 @@ class Event(StrEnum):
 
 @dataclass(frozen=True)
 class TableEvent:
+    """What a statement did to a table."""
+
     event: Event
     table: TableName
     other: TableName | None = None
@@ -97,6 +101,8 @@ class LogPlace:
 
 @dataclass(frozen=True)
 class Transaction:
+    """A committed transaction of the log."""
+
     place: LogPlace
     """After it."""
     time: str

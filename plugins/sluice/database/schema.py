@@ -188,6 +188,8 @@ class FreeSequence:
 
 @dataclass(frozen=True)
 class DomainCheck:
+    """A check of a domain."""
+
     schema: str
     domain: str
     name: str
@@ -202,6 +204,8 @@ class DomainCheck:
 
 @dataclass(frozen=True)
 class Comment:
+    """A comment on a table or column."""
+
     table: TableName
     column: str
     """Empty: it is the table's own."""

@@ -131,7 +131,7 @@ class Manifest:
             manifest = cls._of(values, position)
         except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
             raise ManifestDamaged(location, f"it lacks or misstates {error}") from error
-        manifest._expect_harmless(location)
+        manifest._expect_harmless(location)  # noqa: SLF001
         if manifest.text() != text:
             raise ManifestDamaged(location, "it says more, or says it otherwise, than one of this version can")
         return manifest

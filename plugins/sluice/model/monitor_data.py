@@ -5,6 +5,8 @@ from typing import TypedDict
 
 
 class MessageData(TypedDict):
+    """A message of the monitor."""
+
     level: str
     """fine, warning or critical."""
     text: str
@@ -24,6 +26,8 @@ class MessageData(TypedDict):
 
 
 class EventData(TypedDict):
+    """An event of a slave."""
+
     at: float
     """Seconds since 1970."""
     kind: str
@@ -31,6 +35,8 @@ class EventData(TypedDict):
 
 
 class SlaveOverview(TypedDict):
+    """A slave in the overview."""
+
     slave: str
     state: str
     level: str
@@ -105,6 +111,8 @@ class BrokenData(TypedDict):
 
 
 class Overview(TypedDict):
+    """The overview of all replications."""
+
     at: str | None
     trouble: str
     messages: Sequence[MessageData]

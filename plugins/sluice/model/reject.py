@@ -58,6 +58,8 @@ def before(status_after: RejectStatus) -> list[RejectStatus]:
 
 @dataclass(frozen=True)
 class Reject:
+    """A row of REJECTS."""
+
     id: int
     repl_key: int
     table: TableName

@@ -40,6 +40,8 @@ _ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
 
 @dataclass(frozen=True)
 class EnumType:
+    """An enum that a table uses."""
+
     schema: str
     name: str
     labels: tuple[tuple[int, str], ...]
@@ -48,6 +50,8 @@ class EnumType:
 
 @dataclass(frozen=True)
 class DomainType:
+    """A domain that a table uses."""
+
     schema: str
     name: str
     type: str
@@ -68,6 +72,8 @@ class Attribute:
 
 @dataclass(frozen=True)
 class CompositeType:
+    """A composite type that a table uses."""
+
     schema: str
     name: str
     number: int

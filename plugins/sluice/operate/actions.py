@@ -13,6 +13,8 @@ from sluice.operate import api
 
 
 class Scope(StrEnum):
+    """What an action is for."""
+
     SLAVE = "slave"
     MASTER = "master"
 

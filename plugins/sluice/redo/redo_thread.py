@@ -55,14 +55,14 @@ class RedoThread:
 
     def staged_logs(self) -> set[int]:
         """The sequences of the archived logs where the program reads."""
-        return {sequence for sequence, _ in self._files()}
+        return {sequence for sequence, _ in self.files()}
 
     def first_log(self, scn: int) -> int | None:
         """The sequence of the log with which reading begins, so that no commit above `scn` is left out.
 
         It has that SCN, or is the first of a thread that did not exist then. None while it is missing.
         """
-        for sequence, file in sorted(self._files()):
+        for sequence, file in sorted(self.files()):
             try:
                 header = _header(file)
             except (OSError, blocks.NotRedo):
@@ -91,7 +91,7 @@ class RedoThread:
         except (OSError, ValueError, AttributeError):
             return 0
 
-    def _files(self) -> Iterator[tuple[int, Path]]:
+    def files(self) -> Iterator[tuple[int, Path]]:
         for file in self.logs.glob(f"*/{self.number}_*_{self.resetlogs}.*"):
             parts = file.stem.split("_")
             if len(parts) == 3 and parts[1].isdigit():
@@ -108,7 +108,7 @@ def headers(logs: Path, scn: int) -> Iterator[blocks.LogHeader]:
     """For each thread with logs in `logs`, the first log with redo above `scn`. Raises `OSError`."""
     for resetlogs, number, folder in _threads(logs):
         thread = RedoThread(resetlogs, number, folder, folder, folder)
-        for _, file in sorted(thread._files()):
+        for _, file in sorted(thread.files()):
             try:
                 header = _header(file)
             except (OSError, blocks.NotRedo):

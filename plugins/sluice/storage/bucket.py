@@ -39,7 +39,7 @@ def settled(access: S3Access) -> S3Access:
     import boto3
 
     session = boto3.Session()
-    scoped: dict[str, Any] = session._session.get_scoped_config()
+    scoped: dict[str, Any] = session._session.get_scoped_config()  # noqa: SLF001
     found = None if access.key_id else session.get_credentials()
     if found is not None and found.method in _STATIC:
         access = replace(access, key_id=found.access_key, secret=found.secret_key, token=found.token or "")

@@ -125,7 +125,7 @@ class TableTransform:
     def with_engine(self, engine: Engine) -> "TableTransform":
         """A copy for another thread, with the engine of that thread."""
         other = copy(self)
-        other._engine = engine
+        other._engine = engine  # noqa: SLF001
         return other
 
     def untouched(self, names: Iterable[str]) -> frozenset[str]:

@@ -1,3 +1,5 @@
+"""Servers and tasks of these tests."""
+
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

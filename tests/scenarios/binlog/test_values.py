@@ -141,7 +141,7 @@ def test_log_and_catalogue_describe_a_table_alike(master: Master, monkeypatch: p
     statements = made(master, names)
     with BinaryLog(master.info, master.wants, application="test") as log:
         (of_catalogue,) = log.tables()
-    # As where the catalogue has gone on: the table was altered again since.
+    # As where the catalog is newer: the table was altered again since.
     monkeypatch.setattr(columns, "agrees", lambda *_: False)
     (part,) = read(master, statements[0])
     assert not part.table.certain

@@ -93,7 +93,7 @@ OF_SLUICE = "sluice"
 
 
 def belongings(session: psycopg.Connection[Any]) -> set[tuple[object, ...]]:
-    """Who owns what, its comment, and others' privileges, read from the catalogue without the product's statement."""
+    """Who owns what, its comment, and others' privileges, read from the catalog without the product's statement."""
     found: set[tuple[object, ...]] = set()
     for kind, schema, name, owner, comment, acl in session.execute(CATALOGUE.encode()):
         # A privilege says by whom it was granted; Sluice's account has its own.

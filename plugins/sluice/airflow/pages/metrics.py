@@ -18,6 +18,8 @@ Labels = Mapping[str, str]
 
 @dataclass
 class Metric:
+    """One metric with its samples, in Prometheus's terms."""
+
     name: str
     kind: str
     """`gauge` or `counter`."""

@@ -82,6 +82,8 @@ class Broken:
 
 @dataclass(frozen=True)
 class Overview:
+    """What the overview shows."""
+
     groups: tuple[MasterGroup, ...]
     """Groups by master; empty if the visitor chose an order."""
     rows: tuple[SlaveRow, ...]

@@ -11,6 +11,8 @@ from sluice.model.broadcast import Row
 
 
 class PlainQueries(Queries, ABC):
+    """Queries of people, in a session that can only read."""
+
     begins: tuple[str, ...]
     """The words with which a query begins."""
 

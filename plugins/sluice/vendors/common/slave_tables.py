@@ -112,6 +112,8 @@ T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
 
 
 class Masked(Protocol):
+    """A table that may have masked columns."""
+
     @property
     def hidden(self) -> frozenset[str]:
         """The masked columns. Where there are any, what the server says of the table's rows is not shown."""

@@ -250,6 +250,8 @@ _AS_THEY_ARE: Mapping[str, str] = {}
 
 
 class MySQLDefinitions(Definitions):
+    """Indexes and foreign keys of MySQL and MariaDB."""
+
     catalog: Catalog = sys.modules[__name__]
     foreign_key_settings = "SET foreign_key_checks = 0"
 

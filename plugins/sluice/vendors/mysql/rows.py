@@ -31,6 +31,8 @@ _ALIKE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decima
 
 
 class MySQLKeyOrder(KeyOrder):
+    """How the server orders the keys of a table."""
+
     @cached_property
     def columns(self) -> tuple[ColumnTexts, ...]:
         return tuple(ColumnTexts(column.name, column.type) for column in self.shape.key)
@@ -54,6 +56,8 @@ WHOLE = frozenset({"smallint", "int", "bigint"})
 
 
 class MySQLDigest(PlainDigest):
+    """The expressions of a table's digests."""
+
     # Texts of the statements
 
     @property
@@ -166,6 +170,8 @@ class MySQLDigest(PlainDigest):
 
 
 class MySQLDigester(PlainDigester):
+    """Computes digests of tables."""
+
     digest: type[MySQLDigest] = MySQLDigest
 
     def table(
@@ -271,6 +277,8 @@ class MySQLSelection(PlainSelection):
 
 
 class MySQLQueries(PlainQueries):
+    """Queries of people."""
+
     begins = ("SELECT", "WITH", "VALUES", "TABLE")
 
     def rows(self, connection: Session, statement: str, most: int) -> Iterable[tuple[object, ...]]:

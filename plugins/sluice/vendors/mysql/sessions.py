@@ -166,6 +166,8 @@ class MySQLTables(PlainOwnTables):
 
 
 class MySQLLoadLocks(RowLoadLocks):
+    """Locks of loads, on rows of BLOCKS."""
+
     named = NAMED_LOCKS
     alone: Mapping[str, str] = {"how": "FOR UPDATE"}
     together: Mapping[str, str] = {"how": "LOCK IN SHARE MODE"}

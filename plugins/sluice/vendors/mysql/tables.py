@@ -376,6 +376,8 @@ _NOTE = re.compile(r" ?\[sluice (\d+)\]$")
 
 
 class MySQLAlterer(Alterer[MySQLTable]):
+    """Executes changes of definitions on a slave."""
+
     definitions: Definitions = DEFINITIONS
 
     def __init__(self, connection: Session, targets: MySQLSlaveTables, of_master: ColumnTypes, lossy: Sequence[str]):

@@ -22,6 +22,8 @@ _SHOWN_BYTES = 60
 
 
 class Digest(common.Digest):
+    """The expressions of a table's digests."""
+
     # Texts of the statements
 
     @property

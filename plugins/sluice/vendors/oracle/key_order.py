@@ -20,6 +20,8 @@ _ALIKE = frozenset({Kind.NUMBER, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 
 
 class OracleKeyOrder(KeyOrder):
+    """How the server orders the keys of a table."""
+
     @cached_property
     def columns(self) -> tuple[ColumnTexts, ...]:
         return tuple(ColumnTexts(column.name, column.type) for column in self.shape.key)

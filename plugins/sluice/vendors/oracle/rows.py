@@ -190,6 +190,8 @@ class OracleSelection(PlainSelection, MasterSelection):
 
 
 class OracleQueries(PlainQueries):
+    """Queries of people."""
+
     begins = ("SELECT", "WITH")
 
     def rows(self, connection: Session, statement: str, most: int) -> Iterable[tuple[object, ...]]:

@@ -92,7 +92,7 @@ class SnapshotPosition:
                 "was restored from a backup or replaced by another server. Start an initial update of this slave.",
                 code="master-went-back",
             )
-        floors = {xid: previous._floor_of(xid) for xid in self.xip}
+        floors = {xid: previous._floor_of(xid) for xid in self.xip}  # noqa: SLF001
         in_gap = [previous.low]
         if previous.next is None or self.xmax < previous.next:
             in_gap.append(previous.gap_floor)
@@ -154,7 +154,7 @@ class SnapshotPosition:
             "time": self.time,
             **({"origin": str(self.origin)} if self.origin else {}),
             **({"run": self.run} if self.run else {}),
-            **({"marked": self.marked._values()} if self.marked else {}),
+            **({"marked": self.marked._values()} if self.marked else {}),  # noqa: SLF001
         }
 
     @classmethod

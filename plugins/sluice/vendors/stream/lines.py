@@ -53,6 +53,8 @@ class Header:
 
 @dataclass(frozen=True)
 class Change:
+    """A change of a recorded stream."""
+
     action: Action
     table: TableName
     new: Values | None = None

@@ -195,6 +195,8 @@ class StreamQueue:
 
 
 class RecordedStream(RecordedSource):
+    """A recorded stream as a source of changes."""
+
     position = staticmethod(StreamPosition.parse)
     sessions = StreamSessions()
     images = xml_images

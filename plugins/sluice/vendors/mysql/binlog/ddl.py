@@ -138,6 +138,8 @@ class RowsAsStatement(Exception):
 
 @dataclass(frozen=True)
 class Token:
+    """A word or sign of a statement."""
+
     text: str
     kind: str
     """`word`, `name` (quoted), `text` (a literal) or `sign`."""

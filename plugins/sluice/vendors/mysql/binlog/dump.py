@@ -26,13 +26,14 @@ OTHER_READER = 4052
 """The server's number of the end of a reader whose number another one has taken."""
 
 
-def other_reader(server: str, number: int) -> Terminal:
+class OtherReader(Terminal):
     """Another program reads the log under the same number."""
-    return Terminal(
-        f"{server}: another reader of its binary log has the server id {number}, and this one was ended. Is the "
-        "same stream recorded elsewhere? End that, or record into a folder of another path.",
-        code="other-reader",
-    )
+
+    def __init__(self, server: str, number: int):
+        super().__init__(
+            f"{server}: another reader of its binary log has the server id {number}, and this one was ended. Is the "
+            "same stream recorded elsewhere? End that, or record into a folder of another path."
+        )
 
 
 class LogRefused(Exception):
@@ -61,7 +62,7 @@ class Dump:
 
     def events(self, *, waits: bool) -> Iterator[Event]:
         """All events, heartbeats among them; `waits`: also those that come later. Raises `LogRefused`, `LogDamaged`,
-        `DatabaseError`, `other-reader`."""
+        `DatabaseError`, `OtherReader`."""
         flags = 0 if waits else 1
         try:
             self._driver._execute_command(_DUMP, struct.pack("<IHI", 4, flags, self.number))
@@ -77,7 +78,7 @@ class Dump:
             if number == REFUSED:
                 raise LogRefused(str(error.args[-1])) from None
             if number == OTHER_READER:
-                raise other_reader(self.session.server, self.number) from None
+                raise OtherReader(self.session.server, self.number) from None
             raise converted(error, self.session.server) from None
 
     def _event(self, packet: bytes) -> Event:

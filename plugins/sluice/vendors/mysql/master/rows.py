@@ -134,6 +134,8 @@ class BlockQuery(str):
 
 
 class LoggedKeyOrder(MySQLKeyOrder):
+    """The order of keys, in the log's texts."""
+
     @cached_property
     def columns(self) -> tuple[LoggedTexts, ...]:
         return tuple(LoggedTexts(column.name, column.type) for column in self.shape.key)
@@ -245,6 +247,8 @@ def record(row: Sequence[str | None]) -> str:
 
 
 class LoggedDigest(MySQLDigest):
+    """Digests over the log's texts."""
+
     def own(self, name: str) -> ColumnTexts:
         return LoggedTexts(name, self.shape.column(name).type)
 
@@ -280,6 +284,8 @@ _SELECTED = {
 
 
 class LoggedDigester(MySQLDigester):
+    """Computes digests over the log's texts."""
+
     digest = LoggedDigest
 
 

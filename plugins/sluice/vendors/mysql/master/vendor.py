@@ -118,6 +118,8 @@ def _no_choice() -> NotOffered:
 
 
 class LoggedContents(MasterContents):
+    """What a MariaDB master has."""
+
     def is_superuser(self, connection: Session) -> bool:
         session = native(connection)
         return "ALL PRIVILEGES" in grants.granted_everywhere(session, grants.own_account(session))

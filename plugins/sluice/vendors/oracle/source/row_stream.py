@@ -50,7 +50,7 @@ class RowStream:
 
 
 def record(row: Sequence[Any]) -> str:
-    """A line of CSV: an empty field is NULL; all others are in quotes, bytes as `\\x` and hexadecimal digits."""
+    r"""A line of CSV: an empty field is NULL; all others are in quotes, bytes as `\\x` and hexadecimal digits."""
     return ",".join(map(_field, row))
 
 

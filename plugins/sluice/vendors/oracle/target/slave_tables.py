@@ -84,6 +84,8 @@ class Words:
 
 
 class SlaveTables(PlainSlaveTables[SlaveTable]):
+    """The tables of a slave that the apply has read."""
+
     catalog: Catalog = catalog
 
     def made(

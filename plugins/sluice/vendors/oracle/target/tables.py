@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 
 class OracleDefinitions(Definitions):
+    """Indexes and foreign keys of Oracle."""
+
     catalog: Catalog = catalog
     foreign_key_options = " DEFERRABLE ENABLE NOVALIDATE"
 
@@ -252,6 +254,8 @@ LOAD_TARGET = OracleLoadTarget()
 
 
 class OracleAlterer(Alterer[SlaveTable]):
+    """Executes changes of definitions on a slave."""
+
     definitions: Definitions = DEFINITIONS
 
     def __init__(self, connection: Session, targets: SlaveTables, of_master: ColumnTypes, lossy: Sequence[str]):

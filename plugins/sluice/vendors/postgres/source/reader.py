@@ -64,7 +64,7 @@ class ArrowSession:
             statement.set_sql_query(text)
             handle, _ = statement.execute_query()
             # It raises the driver's errors with their SQLSTATE.
-            with closing(AdbcRecordBatchReader._import_from_c(handle.address)) as reader:
+            with closing(AdbcRecordBatchReader._import_from_c(handle.address)) as reader:  # noqa: SLF001
                 yield reader
 
     def close(self) -> None:

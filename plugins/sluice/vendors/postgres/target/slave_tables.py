@@ -29,6 +29,8 @@ _OCTAL = re.compile(r"\\[23][0-7]{2}")
 
 @dataclass(frozen=True)
 class SlaveColumn:
+    """A column of a slave's table."""
+
     name: str
     type: str
     """As DDL writes it, length and domain included."""
@@ -75,6 +77,8 @@ class SlaveColumn:
 
 @dataclass(frozen=True)
 class SlaveTable(ColumnsByName[SlaveColumn]):
+    """A table of the slave."""
+
     table: TableName
     columns: tuple[SlaveColumn, ...]
     partitioned: bool

@@ -227,7 +227,7 @@ def copy(
 
 
 def copy_text(rows: pa.Table) -> memoryview:
-    """Rows in COPY's text format, in which NULL is distinct (`\\N`) and no data can end the stream, as in CSV."""
+    r"""Rows in COPY's text format, in which NULL is distinct (`\\N`) and no data can end the stream, as in CSV."""
     columns = [_escaped(column) for column in rows.itercolumns()]
     if len(columns) == 1:
         lines = columns[0].fill_null("\\N")

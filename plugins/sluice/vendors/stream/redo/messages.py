@@ -1,4 +1,4 @@
-"""One line of OpenLogReplicator's output, as version 1.9.0 writes it with the format of docs/redo.md.
+r"""One line of OpenLogReplicator's output, as version 1.9.0 writes it with the format of docs/redo.md.
 
 What the writer does wrong is fixed here:
 

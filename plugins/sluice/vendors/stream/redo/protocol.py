@@ -33,6 +33,8 @@ class NotTheProtocol(Transient):
 
 
 class RequestCode(IntEnum):
+    """What a client asks of OpenLogReplicator."""
+
     INFO = 0
     START = 1
     CONTINUE = 2
@@ -40,6 +42,8 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
+    """What OpenLogReplicator answers."""
+
     READY = 0
     FAILED_START = 1
     STARTING = 2
@@ -52,6 +56,8 @@ class ResponseCode(IntEnum):
 
 @dataclass(frozen=True)
 class Request:
+    """A message to OpenLogReplicator."""
+
     code: RequestCode
     database: str
     """`source.name` of the configuration."""
@@ -86,6 +92,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
+    """A message of OpenLogReplicator."""
+
     code: ResponseCode
     scn: int | None = None
     """The SCN from which it reads."""
