@@ -2,7 +2,7 @@
 
 Spark Connect has no TLS of its own, and clients send a token only over TLS or to `localhost`. So the server listens on
 the loopback address, and this process carries connections from the network to it, over TLS. It ends when the server
-ends, and whatever started it starts both again.
+ends, and its supervisor starts both again.
 """
 
 import argparse

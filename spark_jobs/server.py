@@ -28,7 +28,7 @@ from sluice.with_parent import with_parent
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
 END_SECONDS = 5.0
-"""Seconds for a server to end by itself."""
+"""Seconds for a server to end without a signal."""
 SLOTS_A_CORE = 32
 """The number of tasks at the same time on one core of this machine: each pair's apply holds one, and mostly waits."""
 FEWEST_SLOTS = 64
@@ -113,7 +113,7 @@ def is_local(master: str) -> bool:
 
 
 def with_retries(master: str, failures: str) -> str:
-    """The master with retries: `local[N]` runs a task once, whatever spark.task.maxFailures is, `local[N,failures]`
+    """The master with retries: `local[N]` runs a task once, ignoring spark.task.maxFailures, `local[N,failures]`
     runs it again if it died. `local[*]` gets more slots than this machine has cores."""
     match = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
     if match is None:

@@ -266,7 +266,7 @@ class SparkExecutor:
         return reports
 
     def _reports(self, session: "SparkSession", seconds: float) -> list[ExecutorReport]:
-        """See `executor_reports`. An own server that does not answer is ended: it does not recover by itself, and the
+        """See `executor_reports`. An own server that does not answer is ended: it does not recover, and the
         next try starts another one."""
         try:
             return executor_reports(session, self._endpoint, self._named, self._name, seconds)
@@ -287,7 +287,7 @@ class SparkExecutor:
                 self._changed.notify_all()
 
     def _release(self, session: "SparkSession | None") -> None:
-        """Interrupts its work and ends it; a server that does not answer forgets it by itself."""
+        """Interrupts its work and ends it; a server that does not answer forgets it later."""
         if session is not None:
             within(ANSWER_SECONDS, lambda: session.interruptTag(_tag(self._name)))
             within(ANSWER_SECONDS, session.stop)

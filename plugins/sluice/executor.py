@@ -137,7 +137,7 @@ class ThreadExecutor:
             return list(pool.map(task, range(parts)))
 
     def cancel(self) -> None:
-        """Threads end by themselves, at once if their task checks `stopped`. Later work is not canceled."""
+        """Threads end on their own, at once if their task checks `stopped`. Later work is not canceled."""
         self._cancelled.set()
         self._cancelled = threading.Event()
 

@@ -54,7 +54,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def hide_values() -> None:
-    """From here on, records of the library's loggers are made so, whatever handles them. A second call does nothing."""
+    """From here on, records of the library's loggers are made so, for any handler. A second call does nothing."""
     former = logging.getLogRecordFactory()
     if getattr(former, "hides_values", False):
         return

@@ -2,7 +2,7 @@
 
 An apply is a query wherever the connection `spark_default` names an endpoint of Spark Connect, unless the
 configuration says `runs_on: process`. It is a process while the endpoint does not answer or has no free slot, and goes
-back by itself. Modules of Spark are imported only where it is asked: they use 70 MB.
+back automatically. Modules of Spark are imported only where it is asked: they use 70 MB.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""When `resync` runs by itself: once a day for each replication, at its own time of day in its own time zone."""
+"""When `resync` runs: once a day for each replication, at its own time of day in its own time zone."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta

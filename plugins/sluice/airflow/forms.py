@@ -38,8 +38,8 @@ def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, priority: int = BY
     """A DAG of Sluice, whose form has `fields`.
 
     `fields` are names of `FIELDS`, where one of the DAG's own (`gate.action`) comes first; `options` go to `DAG`.
-    `priority`: of its tasks in Airflow's queue, whatever follows them: applies come first, housekeeping of many
-    replications last.
+    `priority`: of its tasks in Airflow's queue, regardless of what follows them: applies come first, housekeeping of
+    many replications last.
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
@@ -126,7 +126,7 @@ def location_field(replications: Iterable[Replication]) -> Param:
 
 
 def verification_times() -> DailyTimetable:
-    """When `resync` runs by itself: at the times of all replications."""
+    """When `resync` runs: at the times of all replications."""
     replications, _ = survey()
     return DailyTimetable(DailyTime.of(one.verify) for one in replications if one.comparable)
 
@@ -261,7 +261,7 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "Numbers", "For **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9-12; or **all**."
     ),
     "force": lambda _: _flag(
-        "Force", "For **apply**: make the rows what the changes made of them, whatever they hold now."
+        "Force", "For **apply**: make the rows what the changes made of them, regardless of their present values."
     ),
     "debug": lambda _: _lines(
         "Debug for an hour",
@@ -275,7 +275,7 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
     "reason": lambda _: _text("Reason", "Why; it is kept and must not be empty."),
     "confirm": lambda _: _text("Confirm", "Type the **prefix** once more."),
     "statement": lambda _: _text(
-        "Query", "One query, with the schemas of its tables. Rows are compared in whatever order they come."
+        "Query", "One query, with the schemas of its tables. The order of rows does not matter."
     ),
     "slaves": lambda _: _text("Slaves", "Names with commas between them. Empty: all."),
     "seconds": lambda _: Param(

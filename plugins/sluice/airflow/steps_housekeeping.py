@@ -61,7 +61,7 @@ NO_DATABASE = "a recorded stream: there is no database"
 RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 """Few retries: the next scheduled run comes soon."""
 GROUPS = 8
-"""Tasks of a kind in one run, whatever the number of replications."""
+"""Tasks of a kind in one run, for any number of replications."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long the record and the log of an ended job are kept."""
 

@@ -281,7 +281,7 @@ class SchemaHistory:
             self._shapes[cut.defined.table] = self._followed[cut.defined.table] = cut.defined.shape
 
     def from_present(self, cut: CutItem) -> CutItem:
-        """An ALTER with the columns that the slave's table has then as its former ones, whatever the item says."""
+        """An ALTER whose former columns are those that the slave's table has then, not those of the item."""
         if cut.action is not Action.ALTER or cut.former is None or cut.defined is None:
             return cut
         now = cut.defined.table

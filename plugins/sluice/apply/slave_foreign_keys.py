@@ -277,7 +277,7 @@ def _rows(touch: Touch, key: Sequence[str]) -> list[Hashable]:
 
 
 def unknown_cascade(pair: Pair, foreign_keys: Sequence[Acting], allow: str) -> Terminal:
-    """A foreign key of the slave changes or deletes rows by itself, and the master has no such foreign key. `allow`:
+    """A foreign key of the slave changes or deletes rows, and the master has no such foreign key. `allow`:
     the statement that lets the apply's account switch triggers and foreign keys off.
     """
     described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in foreign_keys)

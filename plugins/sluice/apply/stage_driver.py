@@ -186,7 +186,7 @@ class StageDriver:
             if isinstance(staged, StageFailure) and staged.transient:
                 raise Transient(staged.message, code="share-interrupted")
             if isinstance(staged, StageFailure):
-                # Here the same changes say by themselves what is the matter, and policies apply to them.
+                # Here the same changes show what is the matter, and policies apply to them.
                 log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
                 return False
             for number, changes in staged:

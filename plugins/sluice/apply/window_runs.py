@@ -55,7 +55,7 @@ class CutItem:
     differs: str = ""
     """For a DIFFER: why the table's rows are unknown."""
     followed: TableShape | None = None
-    """For a CREATE or ALTER: the master's columns after it, whatever transformation the slave gets."""
+    """For a CREATE or ALTER: the master's columns after it, before any transformation."""
     replaces: bool = False
     """Whether the table gets the name of one that left the replication and that the slave has kept."""
 

@@ -164,4 +164,4 @@ def _read_again(api: AirflowApi, dag: str) -> None:
         token = api.get(f"dags/{dag}")["file_token"]
         api.call("PUT", f"parseDagFile/{quote(str(token), safe='')}")
     except SluiceError:
-        return  # Airflow does so by itself, a little later
+        return  # Airflow does so a little later

@@ -14,7 +14,7 @@ from sluice.preflight.checks import of_master, of_slave
 
 T = TypeVar("T")
 
-OF_ROLE = "the account of the replication; by itself it may only log in"
+OF_ROLE = "the account of the replication; without grants it may only log in"
 OF_DATABASE = "the slave's database, which the account fills"
 OF_NEW_DATABASE = "the account loads and applies, and the slave's own triggers must not act on that a second time"
 TRIES = 5

@@ -134,7 +134,7 @@ class VerifyOptions(Options):
     """How slaves are compared with the master."""
 
     schedule: str = option("daily", one_of(("daily", "weekly", "never"), "schedules"))
-    """When the DAG `resync` compares by itself: `daily`, `weekly` (on Sundays), `never`."""
+    """When the DAG `resync` compares: `daily`, `weekly` (on Sundays), `never`."""
     at: str = option("03:00", _time_of_day)
     """At which time of day it does."""
     zone: str = option("UTC", time_zone)

@@ -49,7 +49,7 @@ class TablePattern:
 
     @staticmethod
     def exactly(table: TableName) -> str:
-        """The text of the pattern that is this table, whatever its name: parts in double quotes are no wildcards."""
+        """The text of the pattern that is exactly this table: parts in double quotes are no wildcards."""
         return ".".join('"' + part.replace('"', '""') + '"' for part in (table.schema, table.name))
 
     def matches(self, table: TableName) -> bool:

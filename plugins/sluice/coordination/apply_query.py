@@ -115,7 +115,7 @@ class QueryState:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended, as far as Redis knows."""
+        """Whether Redis does not know that it has ended."""
         return self.record is not None and self.end is None and self.lost is None
 
 

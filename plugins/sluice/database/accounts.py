@@ -43,7 +43,7 @@ class Accounts(Protocol):
         ...
 
     def password_used(self, connection: Session) -> str:
-        """The password that was sent to the server, from whatever source; empty if the server asked for none."""
+        """The password that was sent to the server, from any source; empty if the server asked for none."""
         ...
 
     def password_places(self, info: ConnectionInfo) -> str:
@@ -59,7 +59,7 @@ class Accounts(Protocol):
         ...
 
     def is_logged_in(self, connection: Session, role: str) -> bool:
-        """Whether the account has a session on the server, in whatever database."""
+        """Whether the account has a session on the server, in any database."""
         ...
 
     def role_exists(self, connection: Session, role: str) -> bool:

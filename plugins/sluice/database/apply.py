@@ -22,7 +22,7 @@ from sluice.model.table_definition import Bound, TableDefinition
 
 @dataclass(frozen=True)
 class Acting:
-    """A foreign key that changes or deletes rows by itself. `definition` as ADD CONSTRAINT takes it."""
+    """A foreign key whose actions change or delete rows. `definition` as ADD CONSTRAINT takes it."""
 
     name: str
     definition: str
@@ -168,7 +168,7 @@ class ReplayOptions:
     """How changes are replayed."""
 
     safe: bool = False
-    """Safe mode: a change gives the row the master's values, whatever the slave had."""
+    """Safe mode: a change gives the row the master's values, regardless of what the slave had."""
     images: Collection[TableName] = ()
     """Tables whose rows must have the old image's values (normal mode)."""
     reject: bool = False
@@ -210,9 +210,9 @@ class Alterer(Protocol):
         ...
 
     def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
-        """Makes the change, as far as the slave does not have it already.
+        """Makes what the slave does not have yet of the change.
 
-        Where DDL commits by itself, `placed` is called when the columns of the former definition are told apart by
+        If DDL commits implicitly, `placed` is called when the columns of the former definition are told apart by
         their numbers, and before any of them gets a name of the new one: from then on the new definition is the
         former one, should the change be made once more.
         """
@@ -220,7 +220,7 @@ class Alterer(Protocol):
 
     def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
         """The foreign keys that cannot stay although the master may have them, because the server has none whose
-        columns are of two types, not even for a moment. Where DDL commits by itself, `apply` drops them; there also
+        columns are of two types, not even for a moment. If DDL commits implicitly, `apply` drops them; there also
         the indexes of columns that are made again, or may no longer be indexed as they are."""
         ...
 
@@ -233,7 +233,7 @@ class Alterer(Protocol):
         ...
 
     def rename_labels(self, item: DefinitionChange) -> None:
-        """Where DDL commits by itself, after `apply`: renames enum labels that rows have as texts.
+        """If DDL commits implicitly, after `apply`: renames enum labels that rows have as texts.
 
         In the transaction of the checkpoint, because two labels may have exchanged their names.
         """
@@ -318,7 +318,7 @@ class ApplyTarget(Protocol):
         ...
 
     def acting(self, connection: Session) -> list[Acting]:
-        """The foreign keys of the whole database that change or delete rows by themselves."""
+        """The foreign keys of the whole database whose actions change or delete rows."""
         ...
 
     def filled(self, connection: Session, table: TableName) -> bool:

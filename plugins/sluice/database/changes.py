@@ -272,7 +272,7 @@ class ChangeSource(Protocol):
         ...
 
     def reports_definitions(self) -> bool:
-        """Whether the master reports changes of definitions by itself, and nothing waits for a comparison."""
+        """Whether the master reports changes of definitions, so that none waits for a comparison."""
         ...
 
     def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:

@@ -205,7 +205,7 @@ def decide(
 ) -> Decision:
     """The decision of `rule` on a change that does not fit `slave_row`. Raises `RuleUndecidable`."""
     if not isinstance(conflict, Drift):
-        raise RuleUndecidable(conflict, rule, "the slave refuses the change, whatever the row is")
+        raise RuleUndecidable(conflict, rule, "the slave refuses the change, for any row")
     if isinstance(conflict, ValueTaken) and change.action is not Action.INSERT:
         raise RuleUndecidable(conflict, rule, "another row has one of its unique values")
     try:

@@ -16,7 +16,7 @@ Described = Index | Constraint | DomainCheck | Comment | View | FreeSequence
 
 
 class NotMade(SluiceError):
-    """The slave cannot have or lose something by itself. `reason`: why, in one line."""
+    """The slave cannot get or lose something automatically. `reason`: why, in one line."""
 
     def __init__(self, reason: str):
         super().__init__(reason)

@@ -52,7 +52,7 @@ class Preflight(Protocol):
         ...
 
     def of_refusal(self, info: ConnectionInfo, reason: str) -> Issue:
-        """A server, or what is in front of it, that refuses the account; `reason` is a sentence."""
+        """A server, or a proxy before it, that refuses the account; `reason` is a sentence."""
         ...
 
     def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Issue]:

@@ -163,7 +163,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class FreeSequence:
-    """A sequence that no column of a table draws from by itself."""
+    """A sequence that is no column's default."""
 
     name: TableName
     type: str

@@ -1,4 +1,4 @@
-"""A session on a database server, whatever its vendor."""
+"""A session on a database server of any vendor."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -71,7 +71,7 @@ class Session(Protocol):
         ...
 
     def expect_idle(self) -> None:
-        """Raises `ValueError` inside a transaction, for callers that commit by themselves."""
+        """Raises `ValueError` inside a transaction, for callers that commit."""
         ...
 
     def ping(self) -> None:

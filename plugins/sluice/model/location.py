@@ -14,7 +14,7 @@ BLOCK_PRIORITY = 7
 """The priority of xmlBlaster's initial data."""
 END_PRIORITY = 8
 MANIFEST_PRIORITY = 9
-"""Higher priorities for the two end-of-update messages, so that they come last whatever the clocks are."""
+"""Higher priorities for the two end-of-update messages, so that they come last even if clocks differ."""
 INCOMPLETE = "INCOMPLETE"
 """The file that marks a folder as incomplete, and names its update."""
 

@@ -2,7 +2,7 @@
 master whose own log is recorded has the same supervisor (`sluice.redo.recording`).
 
 One supervisor leads, by a lease in Redis; any number stand by, and take over when it is gone. The programs end with the
-supervisor, for whatever reason. Each leader has an epoch: what an earlier one still stores is refused, and what it
+supervisor, for any reason. Each leader has an epoch: what an earlier one still stores is refused, and what it
 still writes is not read (docs/redo.md).
 """
 

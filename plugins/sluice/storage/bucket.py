@@ -28,7 +28,7 @@ _TAKEN = {"PreconditionFailed", "ConditionalRequestConflict"}
 _ABSENT = {"NoSuchKey", "404"}
 PROBE = ".sluice-probe"
 _STATIC = ("env", "shared-credentials-file", "config-file")
-"""boto3's names of the places whose credentials do not expire by themselves."""
+"""boto3's names of the places whose credentials do not expire."""
 
 
 def settled(access: S3Access) -> S3Access:

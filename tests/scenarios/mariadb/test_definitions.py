@@ -1,4 +1,4 @@
-"""Changes of definitions on a slave whose DDL commits by itself."""
+"""Changes of definitions on a slave whose DDL commits implicitly."""
 
 from collections.abc import Callable
 

@@ -19,7 +19,7 @@ from sluice.operate.actions import Scope, of
 
 
 def shown_arguments(notifier: NotifierConfig) -> str:
-    """Where a notifier sends to, as far as its arguments say it; what sounds like a secret is hidden."""
+    """The recipients that a notifier's arguments name; what sounds like a secret is hidden."""
     return ", ".join(f"{name}: {_shown(name, value)}" for name, value in notifier.arguments.items())
 
 

@@ -259,7 +259,7 @@ def switches(run: Run) -> bool:
 
 
 def _guarded(run: Run) -> bool:
-    """Whether the master refuses writes because of the failover, as far as is known: its slave knows."""
+    """Whether the master is known to refuse writes because of the failover: its slave knows."""
     return switches(run) and run.refused != ""
 
 

@@ -1,1 +1,1 @@
-"""Code that several vendors share whose DDL commits by itself: slaves of MySQL, MariaDB and Oracle."""
+"""Code shared by vendors whose DDL commits implicitly: slaves of MySQL, MariaDB and Oracle."""

@@ -1,4 +1,4 @@
-"""Changes of definitions on the slave if each statement commits by itself; and TRUNCATE, which must not.
+"""Changes of definitions on a slave whose DDL commits implicitly; and TRUNCATE, which must not.
 
 Whatever exists already is skipped, so that an item may be repeated, also after it was done in part. Columns are matched
 by their number in the master's definitions, which a rename does not change, and are changed on the slave by name;

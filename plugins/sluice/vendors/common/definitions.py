@@ -2,7 +2,7 @@
 
 An index of plain columns is created with the master's name. Indexes of expressions, of some rows, or of other kinds
 than a B-tree are left out, with the reason; so are checks, which are expressions of the master's dialect. Foreign keys
-are created without actions and without checking the rows, which are the master's. Each statement commits by itself.
+are created without actions and without checking the rows, which are the master's. Each statement commits.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The common part of sessions of vendors whose drivers commit each statement by itself."""
+"""The common part of sessions whose drivers commit each statement."""
 
 import ssl
 from abc import ABC, abstractmethod

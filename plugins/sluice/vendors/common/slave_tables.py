@@ -148,7 +148,7 @@ class KnownTables(ABC, Generic[M]):
         return frozenset(column.name for column in columns if self.mask.hides(table, column.name))
 
     def hides(self, table: TableName) -> bool:
-        """Whether a column of the table is masked, as far as it was read. Reads nothing."""
+        """Whether a column of the table is known to be masked. Reads nothing."""
         cached = self._known.get(table)
         return bool(self.mask.patterns) if cached is None else bool(cached.hidden)
 

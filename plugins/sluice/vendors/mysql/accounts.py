@@ -179,7 +179,7 @@ def _account_of(connection: Session, role: str) -> str:
 
 
 class MySQLAccounts(Accounts):
-    """Accounts and databases of a slave's server. Every statement commits by itself: what ends half-way continues with
+    """Accounts and databases of a slave's server. Every statement commits: what ends half-way continues with
     the next run."""
 
     ADMINISTRATOR = "root"

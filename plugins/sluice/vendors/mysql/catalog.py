@@ -290,7 +290,7 @@ class MySQLDefinitions(Definitions):
         return f"ALTER TABLE {qualified(table)} DROP INDEX {quoted(name)}"
 
     def free_name(self, connection: Session, wanted: Constraint) -> str:
-        """Its name is one of the whole database here, with whatever case."""
+        """Its name is unique in the whole database, regardless of case."""
         session = native(connection)
         taken = session.read_schema(
             "SELECT 1 FROM information_schema.referential_constraints WHERE constraint_schema = %(here)s "

@@ -85,7 +85,7 @@ class ColumnTexts:
         return self.value("x") == "x"
 
     def text(self, alias: str, *, zoned: bool = False) -> str:
-        """The canonical text, as far as the server can compute it: `shown` does the rest. `zoned`: for a time with a
+        """The part of the canonical text that the server can compute: `shown` does the rest. `zoned`: for a time with a
         zone."""
         value = f"{alias}.{self.quoted}"
         if self.boolean:

@@ -107,7 +107,7 @@ class _Driver(Connection):
 
 
 class MySQLSession(OwnTransactions):
-    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves."""
+    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit at once."""
 
     vendor = "mysql"
 
@@ -324,7 +324,7 @@ def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
 ) -> MySQLSession:
     """A session under settings of Sluice's own. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-    del autocommit  # what is in no transaction() commits by itself
+    del autocommit  # what is in no transaction() commits at once
     try:
         driver = _Driver(
             defer_connect=True,

@@ -59,7 +59,7 @@ TRANSACTION_LOST = frozenset({1020, 1205, 1213, 1637})
 _CHECK_CONNECTION = "Check user, password and database of the connection, and the account's privileges there."
 _ACCOUNT = re.compile(r"for user '(?P<user>.*)'@'(?P<host>[^']*)'")
 _NO_ROOM = re.compile(r"No space left|Disk quota|File too large|Err(?:code: |or )(?:27|28|122|2[78] )", re.I)
-"""Texts about a full disk, whatever part of the server wrote there."""
+"""Texts about a full disk, from any part of the server."""
 _CERTIFICATE = re.compile("certificate verify failed|CERTIFICATE_VERIFY|SSL connection error|doesn't support SSL", re.I)
 
 

@@ -159,7 +159,7 @@ def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
 ) -> DriverSession:
     """A session under settings of Sluice's own. Raises `DatabaseUnreachable`, `DatabaseRefused`, `ServerUnproved`."""
-    del autocommit  # what is in no transaction() commits by itself
+    del autocommit  # what is in no transaction() commits at once
     oracledb.defaults.fetch_lobs = False
     try:
         driver = opened(info)

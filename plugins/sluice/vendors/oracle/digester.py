@@ -54,7 +54,7 @@ class Digest(common.Digest):
         return " || ".join(parts) or "''"
 
     def long(self, names: Sequence[str]) -> bool:
-        """Whether the text of these columns may be longer than the server hashes by itself."""
+        """Whether the text of these columns may be longer than the server's own function hashes."""
         return len(names) * _SHOWN_BYTES > MOST_BYTES
 
     def row(self) -> str:

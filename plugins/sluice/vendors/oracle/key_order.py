@@ -50,7 +50,7 @@ class OracleKeyOrder(KeyOrder):
         canonical: bool = False,
         where: Sequence[RowCondition] = (),
     ) -> str:
-        """Values are canonical texts in any case; all rows of the block come, whatever `where` would leave out."""
+        """Values are canonical texts in any case; all rows of the block come, `where` is not evaluated."""
         del locked, canonical, where
         texts = [f"{ColumnTexts(each.name, each.type).text('t')} AS {quoted(each.name)}" for each in columns]
         # Not by the names alone, which are those of the texts.

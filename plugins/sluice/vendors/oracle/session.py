@@ -1,4 +1,4 @@
-"""A session on an Oracle server, whatever driver carries it.
+"""A session on an Oracle server, over any driver.
 
 `DriverSession` (`connection.py`) carries it with python-oracledb. Statements of this package name their parameters as
 `:name`; those that all vendors share, as `%(name)s`.
@@ -38,9 +38,9 @@ CLAIM = "FOR UPDATE SKIP LOCKED"
 
 
 class OracleSession(OwnTransactions):
-    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves.
+    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit at once.
 
-    A failing statement has no effect, and its transaction can continue. DDL commits by itself.
+    A failing statement has no effect, and its transaction can continue. DDL commits implicitly.
     """
 
     vendor = "oracle"

@@ -51,7 +51,7 @@ PATIENT: dict[str, str] = {
 the session of a client whose machine is gone within a minute, and release its locks."""
 
 _SOCKET = frozenset(name for name in PATIENT if name.startswith("tcp_"))
-"""Settings of the server's socket, which over a Unix socket read as 0 whatever they are set to."""
+"""Settings of the server's socket, which over a Unix socket always read as 0."""
 
 WRITING: dict[str, str] = {"default_transaction_read_only": "off"}
 """A slave may be read-only for all others. A standby stays read-only."""

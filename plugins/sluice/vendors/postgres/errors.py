@@ -231,7 +231,7 @@ _SERVER_SAYS = re.compile(r" failed: \w+: ")
 def _without_sqlstate(text: str, server: str) -> tuple[type[DatabaseError], str]:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
     # when it refuses a log-in, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
-    # that speaks another language is waited for, whatever it says; what it says is told.
+    # that speaks another language is waited for in any case, and its text is shown.
     text = _HINT.sub("", text)
     if _UNREADABLE.search(text):
         return ServerUnproved, f"{server}: {_sentence(text)} {_ASKS_FOR_IT}"

@@ -1,4 +1,4 @@
-"""Whether a PostgreSQL slave runs an expression of the master's definitions by itself.
+"""Whether a PostgreSQL slave runs an expression of the master's definitions automatically.
 
 An account that may change a table on the master writes its defaults, checks and generated columns, and the slave would
 run them with the rights of Sluice's account there. So only expressions are run that call nothing but immutable
@@ -75,7 +75,7 @@ _TYPE = re.compile(r":\w*type(?:id)? (\d+)", re.IGNORECASE)
 
 
 class ExpressionRefused(Terminal):
-    """The slave does not run a statement by itself, because of what its expressions call.
+    """The slave does not run a statement automatically, because of what its expressions call.
 
     `by_hand`: it is recognized as done after a person ran it. `again`: what continues afterwards.
     """
@@ -95,7 +95,7 @@ class ExpressionRefused(Terminal):
             else "Read it. If it is harmless,"
         )
         super().__init__(
-            f"{subject}: the slave does not run by itself what the master's definition brings: {reason}. The statement "
+            f"{subject}: Sluice does not run this definition of the master automatically: {reason}. The statement "
             f"was: {statement}. {run} say trusted_ddl: true for this slave: then those who may change tables on the "
             f"master run what they like with the rights of the slave's account. Afterwards {again}."
         )
@@ -144,7 +144,7 @@ def row_of(columns: Iterable[Column]) -> list[str]:
 
 
 class Examiner:
-    """Examines expressions on one slave. Its methods say why not, empty where the slave runs them by itself.
+    """Examines expressions on one slave. Its methods say why not, empty if the slave runs them.
 
     `trusted`: everything is run. They raise psycopg's errors where PostgreSQL cannot parse an expression.
     """

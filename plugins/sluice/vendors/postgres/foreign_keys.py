@@ -22,7 +22,7 @@ def read(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
 
 
 def acting(connection: Session) -> list[Acting]:
-    """The foreign keys of the database that change or delete rows by themselves. Raises psycopg's errors."""
+    """The foreign keys of the database whose actions change or delete rows. Raises psycopg's errors."""
     rows = connection.execute(sql_files.render("postgres", "foreign_keys_acting").encode())
     return [Acting(name, definition, _key(row)) for name, definition, *row in rows]
 

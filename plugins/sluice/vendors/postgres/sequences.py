@@ -47,7 +47,7 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
 
 
 def free(connection: Session, prefix: Prefix, schemas: Collection[str], *, values: bool = True) -> list[FreeSequence]:
-    """The sequences in `schemas` that no column draws from by itself. `values`: as for `read`."""
+    """The sequences in `schemas` that are no column's default. `values`: as for `read`."""
     statement = sql_files.render("postgres", "failover_sequences", prefix=prefix.lower)
     rows = catalog.rows_with_retries(connection, statement, {"schemas": sorted(schemas), "values": values})
     return [

@@ -73,5 +73,5 @@ def limit_lock_waits(connection: Session, seconds: float) -> None:
 
 
 def be_durable(connection: Session) -> None:
-    """Makes the commit of this transaction durable, whatever `synchronous_commit` the account has."""
+    """Makes the commit of this transaction durable, regardless of the account's `synchronous_commit`."""
     connection.execute("SET LOCAL synchronous_commit = on")

@@ -1,6 +1,6 @@
 """The files of a recorded stream, and the places of changes and commits in them.
 
-A file is read once from its beginning, as far as it is written, and indexed by places: one after each commit, and some
+A file is read once from its beginning to its present end, and indexed by places: one after each commit, and some
 within a large transaction. Any change can then be read from the place before it.
 """
 
@@ -161,7 +161,7 @@ class Files:
         return [self.folder / name for name in names]
 
     def index(self, file: Path, names: list[Path]) -> Index:
-        """The index of `file`, one of `names`, as far as it is written now. Raises `StreamDamaged`, `OtherStream`,
+        """The index of `file`, one of `names`, up to its present end. Raises `StreamDamaged`, `OtherStream`,
         `StreamUnreachable`."""
         at = names.index(file)
         try:

@@ -157,7 +157,7 @@ class _Recording:
         self._written = place
         self._wrote_at = time.monotonic()
         self._asked = 0
-        """When the file of that name was touched last, as far as it was answered."""
+        """When the file of that name was last confirmed."""
 
     def add(self, transaction: Transaction) -> int:
         """Writes a transaction; how many changes it has."""

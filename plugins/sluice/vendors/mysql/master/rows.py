@@ -166,7 +166,7 @@ class LoggedKeyOrder(MySQLKeyOrder):
         canonical: bool = False,
         where: Sequence[RowCondition] = (),
     ) -> str:
-        """Values are canonical texts in any case; all rows of the block come, whatever `where` would leave out."""
+        """Values are canonical texts in any case; all rows of the block come, `where` is not evaluated."""
         del locked, canonical, where
         own = [LoggedTexts(column.name, column.type) for column in columns]
         texts = ", ".join(f"{each.text('t')} AS {each.quoted}" for each in own) or "1"

@@ -31,7 +31,7 @@ class Variable(Protocol):
 
 
 class Cursor(Protocol):
-    """A cursor of python-oracledb, as far as it is used here."""
+    """The part of python-oracledb's cursor that is used here."""
 
     def var(self, kind: Any, size: int = 0, /) -> Variable: ...
 
@@ -43,7 +43,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection of python-oracledb, as far as it is used here."""
+    """The part of python-oracledb's connection that is used here."""
 
     def cursor(self) -> Cursor: ...
 

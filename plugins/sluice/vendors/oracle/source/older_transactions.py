@@ -31,7 +31,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner of a transaction, as far as the master tells it."""
+    """What the master tells about the owner of a transaction."""
 
     since: str
     """By the master's clock."""
@@ -68,7 +68,7 @@ def older_transactions(server: str, begins: int, older: Mapping[int, int], owner
     texts = [_text(xid, began, owners.get(xid)) for xid, began in sorted(older.items(), key=lambda each: each[::-1])]
     return Transient(
         f"{server}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
-        "stream brings nothing of them, so no rows are read before they have ended; then it continues by itself. "
+        "stream brings nothing of them, so no rows are read before they have ended; then it continues. "
         f"Have them committed or rolled back. {listed(texts, SHOWN)}.",
         code="older-transactions",
     )

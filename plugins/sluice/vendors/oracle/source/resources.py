@@ -1,7 +1,7 @@
 """The DbResources of a prefix on an Oracle master, in the account's own schema: installed, upgraded and removed by
 files.
 
-DDL commits by itself, so an interrupted installation is incomplete: what exists stays, and the next run creates the
+DDL commits implicitly, so an interrupted installation is incomplete: what exists stays, and the next run creates the
 rest.
 """
 

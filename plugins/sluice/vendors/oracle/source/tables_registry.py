@@ -16,7 +16,7 @@ NOTHING = " "
 
 
 class Registry(Bound):
-    """Reads and changes TABLES of one prefix. Creating a trigger commits by itself."""
+    """Reads and changes TABLES of one prefix. Creating a trigger commits implicitly."""
 
     def read(self) -> list[RegisteredTable]:
         """All registered tables in the order of their REPL_KEY, with the faults of their capture."""

@@ -111,7 +111,7 @@ class OracleLoadTarget(OracleDefinitions, PlainLoadTarget):
         return faults | {table: f"a {what.lower()}" for table, what in used.items() if what != "TABLE"}
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
-        """Makes an absent table with its key. DDL commits by itself. Nothing of the master's expressions is run:
+        """Makes an absent table with its key. DDL commits implicitly. Nothing of the master's expressions is run:
         replicated values need no defaults."""
         session, table = native(connection), definition.table
         if catalog.shape(session, table) is not None:

@@ -172,7 +172,7 @@ class PostgresQueue(Bound, ItemsQueue):
     def captured(self) -> dict[TableName, str | None]:
         """Each registered table, with what is plainly wrong with its capture, None when nothing is.
 
-        One statement whatever the number of tables. Raises psycopg's errors.
+        One statement for any number of tables. Raises psycopg's errors.
         """
         rows = self.session.execute(self.sql("captured")).fetchall()
         return {TableName(table_schema, name): fault for table_schema, name, fault in rows}

@@ -106,7 +106,7 @@ class Alterer:
         self._not_null = NotNull(connection)
 
     def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
-        """Makes the change, as far as the slave does not have it. `placed` is not needed in a transaction.
+        """Makes what the slave does not have of the change. `placed` is not needed in a transaction.
 
         Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
         then.

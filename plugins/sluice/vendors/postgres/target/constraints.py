@@ -3,7 +3,7 @@
 The apply never waits for long: indexes are built concurrently, constraints are added NOT VALID and then validated, and
 a statement that needs a strong lock waits only briefly, gives up, and is tried again.
 
-Foreign keys take no action on the slave, whatever they do on the master, because the master's cascades arrive as
+Foreign keys take no action on the slave, because the master's cascades arrive as
 changes. They are deferrable, so that the apply may write in any order.
 """
 

@@ -173,7 +173,7 @@ class _Slave:
         return dict(needs)
 
     def _of_creation(self) -> Iterator[Issue]:
-        """Schemas and extensions that Sluice makes by itself where the account may."""
+        """Schemas and extensions that Sluice makes if the account may."""
         extensions = {
             each.extension: each.extension_schema
             for each in self.requirements.types
@@ -301,7 +301,7 @@ class _Slave:
             )
 
     def _loading(self, readable: bool) -> bool:
-        """Whether an initial update is under way: it judges the tables that it made by itself."""
+        """Whether an initial update is under way: it checks the tables that it made."""
         if not readable:
             return False
         store = CheckpointStore(self.connection, self.replication.prefix, self.slave.schema, self.slave.name)

@@ -55,7 +55,7 @@ def transaction_late(thread: str, xid: str, scn: int, released: int) -> Terminal
     return Terminal(
         f"Thread {thread}: transaction {xid} of SCN {scn} comes after one of SCN {released}, and was not there "
         "before. Its place in the order of commits is past. Begin a new stream in another folder, with the "
-        "output written again, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that.",
+        "output written again, and report this as a bug of Sluice: OpenLogReplicator 1.9.0 does not do that.",
         code="transaction-late",
     )
 

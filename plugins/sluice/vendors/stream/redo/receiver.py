@@ -1,7 +1,7 @@
 """Receives the output of one OpenLogReplicator over its network writer, and writes it where the merge reads it.
 
 A message is confirmed once it is on disk: then OpenLogReplicator may forget it. What it sends again after a restart of
-either side is recognized by the merge. No transaction is held in memory, whatever its size.
+either side is recognized by the merge. No transaction is held in memory, regardless of its size.
 """
 
 import logging
