@@ -62,9 +62,9 @@ def test_changes_of_a_key_under_two_definitions_are_kept_by_halves_as_the_blocks
     found = events(*updates)
     assert found.guid.to_pylist() == [text for old in range(2 * pairs) for text in (str(old), str(old + 1000))]
     kept = np.tile([True, False, False, True], pairs)  # The first of two leaves a block, the second one comes.
-    chosen = SlaveChanges(found, None, safe=False, keep=kept)
+    chosen = SlaveChanges(found, None, kept)
     with pytest.raises(MixedShapes):
-        chosen.net(compare=False)
+        chosen.net(compare=False, safe=False)
     items = chosen.items().select(["guid", "action", "content", "oldcontent"]).to_pylist()
     assert [(item["action"], item["guid"]) for item in items] == [
         each for old in range(0, 2 * pairs, 2) for each in (("DELETE", str(old)), ("INSERT", str(old + 1001)))

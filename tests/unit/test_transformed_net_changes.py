@@ -79,13 +79,13 @@ def test_any_window_leads_from_the_slaves_state_to_the_next(
     start = dice.randrange(len(history.items))
     stop = dice.randint(start + 1, len(history.items))
     found = net_changes.events(history.window(start, stop), KEY, xml_images)
-    known = states(history)
-    net = SlaveChanges(found, transform, safe=False).net(compare=compare)
+    mine, known = SlaveChanges(found, transform), states(history)
+    net = mine.net(compare=compare, safe=False)
     after = of_slave(transform, known[stop])
     assert applied(net, of_slave(transform, known[start]), safe=False) == after
     assert net.compared == (compare and bool(net.rows)) or not net.rows
     # In safe mode the slave may be anywhere in the window.
-    safe = SlaveChanges(found, transform, safe=True).net(compare=False)
+    safe = mine.net(compare=False, safe=True)
     for at in range(start, stop + 1):
         assert applied(safe, of_slave(transform, known[at]), safe=True) == after
 
@@ -99,9 +99,9 @@ def test_keys_whose_block_is_read_later_are_left_out(
     transform = bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
     found = net_changes.events(history.window(), KEY, xml_images)
     keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
-    mine = SlaveChanges(found, transform, safe=False, keep=keep)
+    mine = SlaveChanges(found, transform, keep)
     expected = of_slave(transform, [row for row in history.rows if row[0] not in dropped])
-    assert applied(mine.net(compare=False), {}, safe=False) == expected
+    assert applied(mine.net(compare=False, safe=False), {}, safe=False) == expected
     # The same one by one, as a replay gets them.
     items = mine.items()
     again = net_changes.reduce(net_changes.events(items, transform.key(), xml_images))
@@ -116,7 +116,7 @@ def test_rows_without_old_images_stay_in_where_or_out_of_it() -> None:
     items = pa.Table.from_pylist([item | {"action": "UPDATE"} for item in history.items], history.window().schema)
     transform = bound(shape(id="key integer", n="integer"), "n > 5", n=Renamed("m"))
     for safe in (False, True):
-        net = SlaveChanges(net_changes.events(items, KEY, xml_images), transform, safe=safe).net(compare=True)
+        net = SlaveChanges(net_changes.events(items, KEY, xml_images), transform).net(compare=True, safe=safe)
         assert net.updates.to_pylist() == [{"c1": "1", "c2": "7"}]
         assert (net.columns, net.deletes.num_rows, net.inserts.num_rows) == (("id", "m"), 0, 0)
 
@@ -134,6 +134,6 @@ def test_only_columns_of_the_slave_travel_and_only_old_values_that_differ() -> N
         note=Computed("note || n % 4"),
     )
     found = net_changes.events(history.window(2), KEY, xml_images)
-    net = SlaveChanges(found, transform, safe=False).net(compare=True)
+    net = SlaveChanges(found, transform).net(compare=True, safe=False)
     assert net.columns == ("id", "n", "note")
     assert net.updates.to_pylist() == [{"c1": "2", "c2": "5", "c3": "x1", "b2": "4", "b3": "x0"}]

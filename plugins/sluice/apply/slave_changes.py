@@ -30,19 +30,16 @@ def keys_of_master(texts: Collection[str], transform: TableTransform | None) -> 
     return {key_text(row, transform.master_key()) for row in rows}
 
 
-def one_by_one(
-    items: pa.Table, transform: TableTransform | None, images: RowImageCodec, *, safe: bool = False
-) -> pa.Table:
+def one_by_one(items: pa.Table, transform: TableTransform | None, images: RowImageCodec) -> pa.Table:
     """The items of a table, transformed for the slave. Raises `RowNotTransformed`, `TransformationInvalid`."""
-    return items if transform is None else changes.of_slave(items, transform, images, safe=safe)
+    return items if transform is None else changes.of_slave(items, transform, images)
 
 
 class SlaveChanges:
-    """The events of the master's changes that `keep` selects; None: all. `safe`: for safe mode."""
+    """The events of the master's changes that `keep` selects; None: all."""
 
-    def __init__(self, events: KeyEvents, transform: TableTransform | None, *, safe: bool, keep: Flags | None = None):
+    def __init__(self, events: KeyEvents, transform: TableTransform | None, keep: Flags | None = None):
         self._of_master = events
-        self._safe = safe
         self._keep = keep
         self._transform = transform
 
@@ -56,7 +53,7 @@ class SlaveChanges:
         """All changes as events of the slave's keys, also those that are not kept. Raises as `items`."""
         if self._transform is None:
             return self._of_master
-        items = one_by_one(self._of_master.items, self._transform, self._of_master.images, safe=self._safe)
+        items = one_by_one(self._of_master.items, self._transform, self._of_master.images)
         return net_changes.events(items, self._transform.key(), self._of_master.images)
 
     @property
@@ -65,9 +62,9 @@ class SlaveChanges:
             return self._keep
         return _kept(self.events, self._of_master, self._keep)
 
-    def net(self, *, compare: bool) -> NetChanges:
+    def net(self, *, compare: bool, safe: bool) -> NetChanges:
         """The net changes. `compare`: with old images. Raises `MixedShapes`, and as `items`."""
-        transform, safe = self._transform, self._safe
+        transform = self._transform
         if transform is None:
             return net_changes.reduce(self._of_master, self._keep, before=compare, safe=safe)
         by_row = (
@@ -90,12 +87,6 @@ def _kept(of_slave: KeyEvents, of_master: KeyEvents, keep: Flags) -> Flags:
     kept = np.zeros(len(of_slave), dtype=bool)
     master_keys, slave_keys = np.asarray(of_master.repl_keys), np.asarray(of_slave.repl_keys)
     # A key change is two events; the slave may have only one of them, because its row appears or disappears.
-    # A row that goes with an INSERT (`changes.of_slave`, `safe`) goes with the row after it.
-    gone = ~of_slave.after
-    with_insert = gone & ~np.isin(slave_keys, master_keys[of_master.before])
-    for place, origin in (
-        (of_slave.after | with_insert, of_master.after),
-        (gone & ~with_insert, of_master.before),
-    ):
-        kept[place] = keep[origin][np.searchsorted(master_keys[origin], slave_keys[place])]
+    for part, origin in ((of_slave.after, of_master.after), (~of_slave.after, of_master.before)):
+        kept[part] = keep[origin][np.searchsorted(master_keys[origin], slave_keys[part])]
     return kept

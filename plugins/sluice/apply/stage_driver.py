@@ -210,7 +210,7 @@ class StageDriver:
             assert begin is not None
             if reduced:
                 piece = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
-                steps.append(Rows(reduced, self._items_of(piece, large.checks, large.transforms), large.keys))
+                steps.append(Rows(reduced, self._items_of(piece, large.checks.images, large.transforms), large.keys))
             if number < len(truncations) and truncations[number].table not in large.left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table)
@@ -261,8 +261,8 @@ class StageDriver:
             for number, run in enumerate(window_runs.pieces(items, large.places)):
                 if run.num_rows and table not in large.left_out:
                     events = net_changes.events(run, key(table), codec)
-                    changes = SlaveChanges(events, large.transforms.get(table), safe=checks.safe)
-                    large.runs[number].append(changes.net(compare=checks.compares(table)))
+                    changes = SlaveChanges(events, large.transforms.get(table))
+                    large.runs[number].append(changes.net(compare=checks.compares(table), safe=checks.safe))
         return apart
 
     def _note_overlaps(self, large: _LargeWindow, overlaps: Overlaps) -> None:
@@ -280,23 +280,21 @@ class StageDriver:
                     events = net_changes.events(
                         items_of_table, key_of_master(keys[table], transform), self.sessions.images
                     )
-                    changes = SlaveChanges(events, transform, safe=large.checks.safe)
-                    self.pair_rejects.note_overlaps(changes.events, table, overlaps)
+                    self.pair_rejects.note_overlaps(SlaveChanges(events, transform).events, table, overlaps)
 
     def _key_changes(
         self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False
     ) -> pa.Table:
         return self.sessions.reader.key_changes(span, guids=guids, images=images)
 
-    def _items_of(self, span: Window, checks: Checks, transforms: Transforms) -> Callable[[TableName], pa.Table]:
+    def _items_of(self, span: Window, images: bool, transforms: Transforms) -> Callable[[TableName], pa.Table]:
         """All changes of a table in a run, read when they are first asked for."""
 
         @cache
         def everything() -> Run:
-            return window_runs.by_table(self.sessions.reader.items(span, images=checks.images))
+            return window_runs.by_table(self.sessions.reader.items(span, images=images))
 
-        codec = self.sessions.images
-        return lambda table: one_by_one(everything()[table], transforms.get(table), codec, safe=checks.safe)
+        return lambda table: one_by_one(everything()[table], transforms.get(table), self.sessions.images)
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
         """Runs `work` on Spark while renewing the lease and honoring stop requests. `size`: of the window."""

@@ -108,7 +108,7 @@ class StageTask:
                 changed = alike.get(table)
                 if changed is None:
                     events = net_changes.events(items, key_of_master(self.keys[table], transform), images)
-                    changed = SlaveChanges(events, transform, safe=self.safe).net(compare=table in self.compared)
+                    changed = SlaveChanges(events, transform).net(compare=table in self.compared, safe=self.safe)
                 if transform is not None and not changed.rows:
                     continue
                 if items.num_rows <= FEW and (len(runs) > 1 or len(own_run) > MANY):

@@ -473,13 +473,12 @@ class WindowApplier:
                 items, untransformed = self._untransformed.without(all_items, transform, self.sessions.images)
                 rejected += untransformed
             events = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
-            keep = keep_of(events, table) if keep_of is not None else None
-            slave_changes = SlaveChanges(events, transform, safe=checks.safe, keep=keep)
+            slave_changes = SlaveChanges(events, transform, keep_of(events, table) if keep_of is not None else None)
             replayed[table] = slave_changes.items
             if self.pair_rejects.keys(table):
                 self.pair_rejects.note_overlaps(slave_changes.events, table, overlaps)
             try:
-                net = slave_changes.net(compare=checks.compares(table))
+                net = slave_changes.net(compare=checks.compares(table), safe=checks.safe)
             except MixedShapes as mixed:
                 log.debug("%s: %s: %s Its changes are applied one by one.", self.pair, table, mixed)
                 ordered.add(table)

@@ -56,25 +56,26 @@ class _RowsOfChanges:
         return [_taken(column, places[places >= 0]) for column in self.slave.columns]
 
 
-def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec, *, safe: bool = False) -> pa.Table:
+def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
     """Transforms the changes of one table (`sluice.database.items`), which have their old images.
 
-    `safe`: they may be in another order than they happened, but the last one of each key. Raises `RowNotTransformed`,
-    `TransformationInvalid`, `malformed-content`.
+    Where they are in another order than they happened, a change whose row after it is not the last one is followed by
+    one from there to the last one; so the last change of each of the slave's rows is right, too. Raises
+    `RowNotTransformed`, `TransformationInvalid`, `malformed-content`.
     """
     if not items.num_rows:
         return items
     try:
-        return _of_slave(items, transform, images, safe)
+        return _of_slave(items, transform, images)
     except MixedShapes:
         if items.num_rows == 1:
             raise
         # The definition changed within the window: each change is transformed alone.
-        parts = [_of_slave(items.slice(index, 1), transform, images, safe) for index in range(items.num_rows)]
+        parts = [_of_slave(items.slice(index, 1), transform, images) for index in range(items.num_rows)]
         return pa.concat_tables(parts)
 
 
-def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec, safe: bool) -> pa.Table:
+def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
     action = items.column("action")
     inserts, updates, deletes = (
         np.asarray(pc.equal(action, str(each))) for each in (Action.INSERT, Action.UPDATE, Action.DELETE)
@@ -106,12 +107,10 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec,
     is_after = np.arange(len(change)) < len(after)
     found = _changes(names, pools, rows, change, is_after, items.num_rows, transform)
     if transform.extra_key:
-        if safe:
-            found = _with_left_over(found, change, transform)
         # The rows that go make place for the others.
         found = found.of(np.lexsort((found.after >= 0, found.change)))
     plain = frozenset(names) if images.is_plain(contents) and images.is_plain(oldcontents) else frozenset()
-    return _written(items, transform, images, found, plain, safe)
+    return _written(items, transform, images, found, plain)
 
 
 def _changes(
@@ -137,28 +136,6 @@ def _changes(
     return _RowsOfChanges(names, master, rows, of_item, before, after)
 
 
-def _with_left_over(found: _RowsOfChanges, change: Places, transform: TableTransform) -> _RowsOfChanges:
-    """Deletes also rows that an earlier change made, and the last change of the master's row neither made nor found.
-
-    Where changes are in another order than they happened, only the last one of a key says which rows there are.
-    """
-    key = [found.master[found.names.index(column.name)] for column in transform.master.key]
-    of_row = codes(np.zeros(len(change), np.int64), key)
-    last = np.zeros(len(change) + 1, np.int64)
-    np.maximum.at(last, of_row, change)
-    rows = found.slave
-    number = codes(of_row[rows.made_of], [rows.columns[rows.names.index(name)] for name in transform.extra_key])
-    touched = change[rows.made_of] == last[of_row[rows.made_of]]
-    left, first = np.unique(number, return_index=True)
-    gone = first[~np.isin(left, number[touched])]
-    return replace(
-        found,
-        change=np.concatenate([found.change, last[of_row[rows.made_of[gone]]]]),
-        before=np.concatenate([found.before, gone]),
-        after=np.concatenate([found.after, np.full(len(gone), -1, np.int64)]),
-    )
-
-
 def _former_unknown(transform: TableTransform) -> TransformationInvalid:
     table = transform.master.table
     why = (
@@ -174,7 +151,6 @@ def _written(
     images: RowImageCodec,
     rows: _RowsOfChanges,
     plain: frozenset[str],
-    safe: bool,
 ) -> pa.Table:
     """The items with the slave's rows, without those that change nothing on the slave.
 
@@ -185,8 +161,7 @@ def _written(
     differs = _differences(rows.slave, rows.before[stays], rows.after[stays])
     without_old = np.asarray(pc.is_null(_whole(items, "oldcontent")))[rows.change] & stays
     same = np.zeros(len(stays), dtype=bool)
-    if not (safe and transform.extra_key):  # else the last change says of each row that it is there
-        same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
+    same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
     left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
     rows = rows.of(left)
     has_after, updated = rows.after >= 0, rows.stays[rows.before >= 0]

@@ -1,6 +1,7 @@
 """Exits that make several rows of one, on a MariaDB slave: loaded, applied, cut off, compared, repaired, set aside."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
+from sluice.errors import SluiceError
 from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, resync
@@ -30,6 +32,14 @@ def assert_produced(pair: Rig) -> None:
         assert sorted(repr(tuple(row)) for row in pair.slave.run(query)) == sorted(map(repr, master))
 
 
+def cut_off(pair: Rig) -> None:
+    """Ends the apply's sessions on the slave."""
+    sessions = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+    for (number,) in pair.slave.run(sessions).fetchall():
+        with suppress(SluiceError):  # it has ended by itself
+            pair.slave.run(f"KILL {number}")
+
+
 @pytest.mark.parametrize("options", [{}, {"safe_mode": "true"}], ids=["normal", "safe mode"])
 def test_they_follow_the_master_and_are_compared_and_repaired(rig: Callable[..., Rig], options: dict[str, Any]) -> None:
     pair = rig(DDL, lines=LINES, block_rows=30, **options)
@@ -41,6 +51,7 @@ def test_they_follow_the_master_and_are_compared_and_repaired(rig: Callable[...,
         for _ in range(3):
             for statement in (*WRITES, *TRUNCATING):
                 pair.master.execute(statement.encode())
+            cut_off(pair)
         pair.await_current()
         assert_produced(pair)
         pair.slave.run("UPDATE order_lines SET item = 'mine' WHERE line = 2 LIMIT 3")

@@ -228,3 +228,44 @@ def test_changes_of_the_definition_follow_and_what_rewrites_rows_leaves_out_the_
         here.prepare(update := here.update(tables="public.posts"))
         here.load_to_normal(update)
         assert_equal(here)
+
+
+def test_a_row_that_another_one_displaces_returns_as_the_exit_makes_it(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES, slave_options={"safe_mode": True})
+    here.prepare(update := here.update())
+    with here.apply():
+        here.load_to_normal(update)
+        here.master.execute(
+            "TRUNCATE public.orders; INSERT INTO public.orders VALUES ('S', 1, 'a|b', ''), ('S', 2, 'c', '')"
+        )
+        here.await_current()
+        here.slave.execute("CREATE UNIQUE INDEX one ON public.order_lines (item)")
+        here.slave.execute("UPDATE public.order_lines SET item = 'd' WHERE item = 'b'")
+        here.master.execute("UPDATE public.orders SET items = 'c|d' WHERE id = 2")
+        here.await_current()
+        assert_produced(here)
+
+
+def test_rows_that_triggers_change_once_more_are_followed(shop: MakeShop) -> None:
+    """The changes of such a statement come in another order than they happened."""
+    here = shop(DDL, TABLES)
+    here.master.execute(
+        "CREATE FUNCTION public.once_more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "UPDATE public.posts SET tags = right(tags, -2) WHERE id = NEW.id AND tags LIKE '-;%'; "
+        "UPDATE public.posts SET tags = '-;' || right(tags, -2) WHERE id = NEW.id AND tags LIKE '+;%'; "
+        'RETURN NULL; END $$; CREATE TRIGGER " first" AFTER INSERT OR UPDATE ON public.posts '
+        "FOR EACH ROW EXECUTE FUNCTION public.once_more()"
+    )
+    here.prepare(update := here.update())
+    with here.apply():
+        here.load_to_normal(update)
+        for statement in (
+            "INSERT INTO public.posts SELECT g, '+;x;y' || g FROM generate_series(100, 120) g",
+            "UPDATE public.posts SET tags = '+;z;' || tags WHERE id % 2 = 0",
+            "BEGIN; UPDATE public.posts SET tags = '+;y;' || id, id = id + 1000 WHERE id > 110; "
+            "UPDATE public.posts SET id = id - 1000, tags = '-;w' WHERE id > 1100; COMMIT",
+            "UPDATE public.posts SET tags = replace(tags, 'z;', '')",
+        ):
+            here.master.execute(statement.encode())
+            here.await_current()
+            assert_produced(here)
