@@ -110,9 +110,7 @@ ALTER TABLE public.t ADD CONSTRAINT "evil check" CHECK (id OPERATOR(public.===) 
 """
 
 
-def test_indexes_and_checks_that_call_the_application_are_left_out_with_the_statement(
-    ends: Links, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_indexes_and_checks_that_call_the_application_are_left_out_with_the_statement(ends: Links) -> None:
     master, slave = ends
     for link in ends:
         link.execute("CREATE TABLE public.t (id integer, n text); INSERT INTO public.t VALUES (1, 'a')")
@@ -128,7 +126,8 @@ def test_indexes_and_checks_that_call_the_application_are_left_out_with_the_stat
         "index evil exclusion on public.t",
         "check evil check on public.t",
     ]
-    assert 'ADD CONSTRAINT "evil check" CHECK' in caplog.text
+    statements = "; ".join(one.statement for one in constraints.lacking(slave, wanted, checks, [T]))
+    assert 'ADD CONSTRAINT "evil check" CHECK' in statements
     assert not runs(slave)
     trusted = constraints.complete_indexes(slave, wanted, trusted=True)
     trusted.extend(constraints.complete_constraints(slave, checks, [T], trusted=True))

@@ -194,6 +194,10 @@ def finish(update: Update) -> Completed:
             checked = [constraint for constraint in checks.kept if fitting.wanted(constraint, update)]
             done.extend(target.complete_constraints(slave, checked, ready, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
+        for what in done.made:
+            log.info("%s: %s is made on the slave", update, what)
+        for what, reason in done.left_out:
+            log.warning("%s: %s is left out on the slave: %s", update, what, reason)
         target.complete_columns(slave, names)
         moved = target.advance_sequences(slave, defined.sequences(master, names))
         issues = [

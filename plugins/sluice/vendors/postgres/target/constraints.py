@@ -348,13 +348,9 @@ def _attempt(done: Completed, what: str, make: Callable[[], None]) -> None:
         make()
     except ExpressionRefused as refused:
         done.left_out.append((what, refused.reason))
-        log.warning("%s left out on the slave: %s", what, refused)
     except psycopg.Error as error:
         if not (error.sqlstate or "").startswith(_LEFT_OUT):
             raise
-        reason = in_one_line(error)
-        done.left_out.append((what, reason))
-        log.warning("%s left out on the slave: %s", what, reason)
+        done.left_out.append((what, in_one_line(error)))
     else:
         done.made.append(what)
-        log.info("%s made on the slave", what)
