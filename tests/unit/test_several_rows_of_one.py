@@ -1,5 +1,6 @@
 """An exit that makes several rows of one: their keys, their changes against a model, and what is refused."""
 
+import pickle
 import random
 import re
 from pathlib import Path
@@ -127,6 +128,12 @@ def test_a_change_touches_only_the_rows_that_differ_and_those_that_go_are_first(
         (3, "UPDATE", None, image(2, "c", 1)), (3, "UPDATE", None, image(2, "d", 2)),
     ]  # fmt: skip
     assert keys_of_master(["1:11:b", "2:421:x"], transform) == {"1", "42"}
+
+
+def test_another_process_makes_the_same_rows() -> None:
+    transform = letters_of(("note",))
+    given = [("1", "CH", None, "abca"), ("2", None, None, "b")]
+    assert rows(pickle.loads(pickle.dumps(transform)), *given) == rows(transform, *given)
 
 
 def test_rows_rewritten_without_their_former_values_are_refused() -> None:

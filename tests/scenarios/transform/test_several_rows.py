@@ -10,9 +10,11 @@ from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.importer import import_in_threads
+from sluice.model.compatibility import TablesDiffer
 from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
+from sluice.preflight.checks import of_transformations
 from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, compare_table, resync
@@ -20,7 +22,7 @@ from tests.rig.rig import Rig
 from tests.scenarios.initial_files.carrying import export, location, moved
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import Writers
-from tests.scenarios.transform.several import DDL, LINES, ORDER_LINES, POST_TAGS, TABLES, TRUNCATING, WRITES
+from tests.scenarios.transform.several import DDL, LINES, ORDER_LINES, POST_TAGS, TABLES, TAGS, TRUNCATING, WRITES
 
 CUT = (
     b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sluice DEMO%' "
@@ -269,3 +271,23 @@ def test_rows_that_triggers_change_once_more_are_followed(shop: MakeShop) -> Non
             here.master.execute(statement.encode())
             here.await_current()
             assert_produced(here)
+
+
+@pytest.mark.parametrize(
+    ("columns", "line", "told"),
+    [
+        ("tags text", {**TAGS, "where": "tags <> ''"}, "the key of the master's table, and it has none"),
+        ("id int PRIMARY KEY, tags text[]", TAGS, "names tag, which is neither a text nor"),
+        ("id int PRIMARY KEY, tags text", {**TAGS, "extra_key": "tags"}, "did you mean tag?"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_changed(
+    shop: MakeShop, columns: str, line: dict[str, object], told: str
+) -> None:
+    here = shop(f"CREATE TABLE public.bare ({columns})", {"public.bare": line})
+    (issue,) = of_transformations(here.master, here.replication)
+    assert told in issue.why
+    with pytest.raises(TablesDiffer) as raised:
+        here.prepare(here.update())
+    assert told in str(raised.value)
+    assert here.tables(here.slave) == []
