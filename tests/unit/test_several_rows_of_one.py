@@ -130,6 +130,20 @@ def test_a_change_touches_only_the_rows_that_differ_and_those_that_go_are_first(
     assert keys_of_master(["1:11:b", "2:421:x"], transform) == {"1", "42"}
 
 
+def halves(given: pa.Table) -> pa.Table:
+    made = [row | {"phone": phone} for row in given.to_pylist() for phone in row["phone"].split("|") if phone]
+    return pa.Table.from_pylist(made, given.schema)
+
+
+def test_several_columns_become_rows() -> None:
+    transform = bound(
+        shape(id="key integer", home="text", work="text"), user_exit=f"{__name__}:{halves.__name__}",
+        extra_key=["phone"], home=Excluded(), work=Excluded(), phone=Computed("concat_ws('|', home, work)"),
+    )  # fmt: skip
+    given = [("1", "044", "079"), ("2", None, "1"), ("3", None, None)]
+    assert sorted(tuple(row.values()) for row in rows(transform, *given)) == [("1", "044"), ("1", "079"), ("2", "1")]
+
+
 def test_another_process_makes_the_same_rows() -> None:
     transform = letters_of(("note",))
     given = [("1", "CH", None, "abca"), ("2", None, None, "b")]
