@@ -78,6 +78,14 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "INSERT INTO public.t VALUES (-2, 99, 'a')",
         ],
     ),
+    "values of a column that is NOT NULL are rewritten twice": (
+        KEYED,
+        [
+            "ALTER TABLE public.t ALTER n TYPE text[] USING ARRAY[n::text]",
+            "ALTER TABLE public.t ALTER n TYPE jsonb USING to_jsonb(n)",
+            "UPDATE public.t SET n = n || '[1]' WHERE id = 3",
+        ],
+    ),
     "a table is truncated": (
         KEYED,
         ["UPDATE public.t SET v = 'b'", "TRUNCATE public.t", "INSERT INTO public.t VALUES (1, 1, 'c')"],

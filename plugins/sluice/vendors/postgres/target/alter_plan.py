@@ -112,8 +112,9 @@ def _added(column: Column, missing: str | None, version: int) -> list[str]:
 
 
 def _becoming_not_null(column: Column) -> str:
+    name = quoted(f"{PENDING}{column.position}")  # there already if the values of an earlier change have not arrived
     check = f"CHECK ({quoted(column.name)} IS NOT NULL) NOT VALID"
-    return f"ADD CONSTRAINT {quoted(f'{PENDING}{column.position}')} {check}"
+    return f"DROP CONSTRAINT IF EXISTS {name}, ADD CONSTRAINT {name} {check}"
 
 
 def retyped_clause(column: Column) -> str:
