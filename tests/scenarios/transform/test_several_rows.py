@@ -291,3 +291,17 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(
         here.prepare(here.update())
     assert told in str(raised.value)
     assert here.tables(here.slave) == []
+
+
+def test_a_row_for_which_the_exit_fails_is_not_set_aside_alone(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES, slave_options={"on_conflict": "reject", "on_error": "isolate"})
+    here.prepare(update := here.update())
+    with here.apply() as running:
+        here.load_to_normal(update)
+        here.await_normal_mode(running)
+        here.master.execute("UPDATE public.posts SET tags = 'bad' WHERE id = 3; UPDATE public.orders SET items = 'x|y'")
+        here.await_current()
+        assert "fails for the row id = '3': “ValueError: no such tag”" in here.checkpoint.tables.explain(POSTS)
+        assert not RejectStore.of(here.pair, here.slave).open()
+        slave = here.slave.execute('SELECT "Shop", id, item, line FROM public.order_lines').fetchall()
+        assert sorted(map(repr, slave)) == sorted(map(repr, here.master.execute(ORDER_LINES.encode()).fetchall()))
