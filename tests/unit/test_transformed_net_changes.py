@@ -43,8 +43,11 @@ def of_slave(transform: TableTransform, state: list[Values]) -> ByKey:
     return {tuple(row[name] for name in transform.key()): row for row in (rows(transform, *state) if state else [])}
 
 
-def applied(net: NetChanges, held: ByKey, *, safe: bool) -> ByKey:
-    """The slave's rows afterwards; unless safe, each change must match the rows."""
+def applied(net: NetChanges, held: ByKey, *, safe: bool, may_lead_back: bool = False) -> ByKey:
+    """The slave's rows afterwards; unless safe, each change must match the rows.
+
+    `may_lead_back`: an update may give a row the values that it had before the window.
+    """
     held = dict(held)
     for kind in ("deletes", "moves"):
         for change in getattr(net, kind).to_pylist():
@@ -58,7 +61,7 @@ def applied(net: NetChanges, held: ByKey, *, safe: bool) -> ByKey:
             assert safe or (key in held) == (kind == "updates")
             if kind == "updates" and not safe:
                 fits(net, change, held[key])
-                assert row != held[key] or not net.compared
+                assert row != held[key] or may_lead_back or not net.compared
             held[key] = row
     return held
 
