@@ -205,6 +205,16 @@ def test_alter_follows(pair: Pair, statements: list[str]) -> None:
     pair.same()
 
 
+def test_a_column_that_takes_the_name_of_the_key_becomes_the_key(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w int)")
+    put(pair, "INSERT INTO public.t (id, v, w) VALUES (1, 'a', 1), (2, 'b', 2)")
+    before = pair.described()
+    for statement in ("DROP CONSTRAINT t_pkey", "RENAME id TO former", "RENAME w TO id", "ADD PRIMARY KEY (id)"):
+        pair.master.execute(f"ALTER TABLE public.t {statement}")
+    pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
+    pair.same()
+
+
 @pytest.mark.parametrize(
     "definition", ["c text DEFAULT 'x'", "c int NOT NULL DEFAULT 7", "c timestamptz DEFAULT now()"]
 )

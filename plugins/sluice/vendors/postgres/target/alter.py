@@ -50,6 +50,7 @@ from sluice.vendors.postgres.target.alter_plan import (
     emptied_clauses,
     gets_expression,
     is_retyped,
+    key_after,
     not_null_clause,
     old_name,
     plan,
@@ -306,7 +307,7 @@ class Alterer:
         name = quoted(new.table.schema, new.table.name)
         key = [column.name for column in new.shape.key]
         key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
-        key_changes = key_changes and [column.name for column in have.key] != key
+        key_changes = key_changes and key_after(old, new, have) != key
         if key_changes and key_unknown(old, new):
             self.truncate([new.table])
         if key_changes:

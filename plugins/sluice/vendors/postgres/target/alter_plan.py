@@ -55,6 +55,13 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
     return clauses
 
 
+def key_after(old: TableDefinition, new: TableDefinition, have: TableShape) -> list[str]:
+    """What the columns of the slave's key are called after the change: another column may get the name of one."""
+    names = {column.position: column.name for column in new.shape.columns}
+    renamed = {column.name: names.get(column.position, "") for column in old.shape.columns}
+    return [renamed.get(column.name, column.name) for column in have.key]
+
+
 def defaults(old: TableDefinition, new: TableDefinition, have: TableShape) -> Iterator[Column]:
     """The columns whose default changed. The server may lack what a default calls."""
     before = {column.position: column for column in old.shape.columns}
