@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from sluice import config
+from sluice.airflow.pages import gathering
 from sluice.capture import resources
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
@@ -25,7 +26,7 @@ from tests.airflow_connections import connect_airflow
 from tests.airflow_home import ROOT
 from tests.browser import axe
 from tests.browser.axe import NARROW, WIDE
-from tests.browser.rig import PASSWORD, REPORT, ROLES, SHOP, STOCK, Monitor
+from tests.browser.rig import PASSWORD, REPORT, ROLES, SHOP, STOCK, Monitor, beat
 
 QUICK = ("overview", "slave", "initiate")
 """Pages that the quick tier looks at: the others are made of what these show."""
@@ -397,6 +398,14 @@ def test_on_a_phone_the_list_of_events_has_the_width_of_the_page(monitor: Monito
     page.context.close()
 
 
+WITHOUT_FOLDER = """
+() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/[/][^ ]*[/]replications[/]/, '');
+}"""
+"""Takes the test's folder out of the names of files."""
+
+
 @pytest.mark.long
 def test_the_pictures_of_the_documentation_can_be_made(
     monitor: Monitor,
@@ -408,11 +417,14 @@ def test_the_pictures_of_the_documentation_can_be_made(
 ) -> None:
     """With `--pictures docs/img` they replace those that are there."""
     connect_airflow(monkeypatch, "shop_berlin", database())
+    monkeypatch.setattr(gathering, "FRESH_SECONDS", 0.0)
+    beat()
     folder = Path(pytestconfig.option.pictures or tmp_path)
     for name, (path, size, scheme) in PICTURES.items():
         page = monitor.page(browser, viewport=size, color_scheme=scheme)
         monitor.say_everything()
         page.goto(f"{monitor.url}/sluice/{path}")
+        page.evaluate(WITHOUT_FOLDER)
         page.screenshot(path=folder / f"{name}.png", full_page=True)
         page.context.close()
         assert (ROOT / "docs" / "img" / f"{name}.png").exists(), "the documentation has it"

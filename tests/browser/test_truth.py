@@ -22,7 +22,7 @@ from sluice.coordination.lease import Lease
 from sluice.operate.actions import ACTIONS, ordered
 from sluice.operate.perform import perform
 from tests.browser import axe
-from tests.browser.rig import SHOP, Monitor, forget_runs
+from tests.browser.rig import SHOP, Monitor, beat, forget_runs
 from tests.browser.told import OF_SLAVE as PLACES
 from tests.browser.told import Told, words
 
@@ -52,16 +52,6 @@ def olga(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[AirflowA
     beat()
     yield AirflowApi(monitor.url, token=monitor.token("olga"))
     forget_runs()
-
-
-def beat(at: datetime | None = None) -> None:
-    """A scheduler is seen."""
-    from airflow.jobs.job import Job
-    from airflow.utils.session import create_session
-
-    with create_session() as session:
-        session.query(Job).delete()
-        session.add(Job(job_type="SchedulerJob", state="running", latest_heartbeat=at or datetime.now(UTC)))
 
 
 def start(api: AirflowApi, dag: str, state: str, conf: Mapping[str, Any] | None = None, **tasks: str) -> str:
