@@ -227,7 +227,7 @@ def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     for query, reason in QUERIES.items():
         limit(shop, query=query)
         load.await_message(reason)
-        assert "fix that, or take the limit out of " in load.message()
+        assert "fix that, or remove the limit from " in load.message()
     load.assert_at_rest()
     limit(shop, query="SELECT n FROM other.knob", query_limit=3)
     load.finish()
