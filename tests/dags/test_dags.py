@@ -95,7 +95,7 @@ def test_waiting_tasks_have_no_timeout(bag: DagBag) -> None:
 
 
 def test_tasks_survive_the_death_of_their_worker(bag: DagBag) -> None:
-    assert all(task.retries >= 2 for dag in bag.dags.values() for task in dag.tasks)
+    assert all(task.retries >= 2 for dag in bag.dags.values() for task in dag.tasks)  # type: ignore[operator]
 
 
 def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:

@@ -314,7 +314,7 @@ def test_columns_with_numbers_of_large_objects_are_named_unless_the_file_accepts
     (issue,) = granted.issues()
     assert issue.severity is Severity.ERROR
     assert issue.why.startswith("public.order.scan hold")
-    number = granted.master_admin.execute("SELECT lo_from_bytea(0, 'x')").fetchone()[0]
+    number = granted.master_admin.execute("SELECT lo_from_bytea(0, 'x')").fetchone()[0]  # type: ignore[index]
     try:
         (issue,) = granted.issues()
         columns = ["public.order.scan", f"{plain(SCHEMA)}.Per son.photo", f"{plain(SCHEMA)}.Per son.pages"]

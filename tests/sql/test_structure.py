@@ -326,7 +326,7 @@ def test_another_name_of_a_type_changes_the_tables_that_use_it(
     any_master.sql(statement)
     any_master.sql("SELECT demo_check_structure()")
     (item,) = any_master.items(after, ddl=True)
-    assert item.action == "ALTER" and named in item.content
+    assert item.action == "ALTER" and named in item.content  # type: ignore[operator]
     assert any_master.value("SELECT demo_check_structure()") == 0
 
 

@@ -355,10 +355,11 @@ def test_yes_means_one_thing_wherever_it_stands(given: tuple[str, ...], monkeypa
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in cli.parser()._subparsers._group_actions[0].choices if name != "test"]
+    "name",
+    [name for name in cli.parser()._subparsers._group_actions[0].choices if name != "test"],  # type: ignore[union-attr]
 )
 def test_each_subcommand_takes_yes(name: str) -> None:
-    subcommand = cli.parser()._subparsers._group_actions[0].choices[name]
+    subcommand = cli.parser()._subparsers._group_actions[0].choices[name]  # type: ignore[index, union-attr]
     assert "--yes" in subcommand._option_string_actions
     assert ("--yes" in subcommand.format_help()) is (name in command.ASKING)
 

@@ -202,7 +202,7 @@ def test_every_secret_is_made_for_its_reader_and_never_twice(tmp_path: Path) -> 
     connections = yaml.safe_load(files["connections.yaml"])
     assert connections["shop_master"]["password"].encode() == files["sluice_master_password"]
     assert connections["spark_default"]["password"].encode() == files["spark_token"]
-    assert urlsplit(files["redis_url"].decode()).password in files["redis.acl"].decode().split("user sluice")[1]
+    assert urlsplit(files["redis_url"].decode()).password in files["redis.acl"].decode().split("user sluice")[1]  # type: ignore[operator]
     assert len({content for name, content in files.items() if "password" in name}) == 5
 
     (folder / "fernet_key").unlink()  # as from an earlier release, which did not need it

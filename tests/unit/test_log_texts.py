@@ -46,7 +46,7 @@ def unfit(value: str) -> Exception:
 
 def of_python(value: str) -> Exception:
     try:
-        return KeyError({}[value])
+        return KeyError({}[value])  # type: ignore[index]
     except KeyError as error:
         return error
 

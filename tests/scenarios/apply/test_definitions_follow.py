@@ -136,7 +136,7 @@ def follow(rig: Rig, kinds: Collection[str]) -> None:
             assert len(defined(rig)[1]) >= len(kinds)
             for place in (1, 2):
                 for kind in kinds:
-                    rig.master.execute(CHANGES[kind][place].encode())
+                    rig.master.execute(CHANGES[kind][place].encode())  # type: ignore[union-attr]
                 await_same(rig)
         rig.await_current()
     assert rig.differences() == {}

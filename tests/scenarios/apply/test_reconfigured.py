@@ -57,7 +57,7 @@ def status(pair: Rig) -> Status:
 def strict(pair: Rig, epoch: int) -> bool:
     """Whether an apply of a later epoch is in normal mode. Between two applies there is no status."""
     said = status(pair).read()
-    return said.get("epoch", 0) > epoch and str(said["safe_mode"]).startswith("off")
+    return said.get("epoch", 0) > epoch and str(said["safe_mode"]).startswith("off")  # type: ignore[operator]
 
 
 def test_a_new_policy_is_in_force_without_a_restart(rig: Callable[..., Rig]) -> None:

@@ -323,7 +323,7 @@ def test_a_frozen_executor_is_replaced(airflow: Airflow) -> None:
     trigger = airflow.begin()
     airflow.applies()
     begun = awaited(lambda: query().noted.state().begun)
-    os.kill(begun.pid, signal.SIGSTOP)
+    os.kill(begun.pid, signal.SIGSTOP)  # type: ignore[union-attr]
     try:
         began = time.monotonic()
         airflow.resume(airflow.event(trigger))
@@ -331,5 +331,5 @@ def test_a_frozen_executor_is_replaced(airflow: Airflow) -> None:
         print(f"applying again after {time.monotonic() - began:.1f} s")
     finally:
         with suppress(ProcessLookupError):
-            os.kill(begun.pid, signal.SIGCONT)
+            os.kill(begun.pid, signal.SIGCONT)  # type: ignore[union-attr]
     airflow.applies()

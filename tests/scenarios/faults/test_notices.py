@@ -23,7 +23,7 @@ def another_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def strike(hand: Hand, _: Strike) -> None:
         with hand.servers.slave.connect(hand.databases["slave"]) as slave:
-            slave.execute(TWICE)
+            slave.execute(TWICE)  # type: ignore[union-attr]
 
     monkeypatch.setattr(Hand, "_strike", strike)
 

@@ -19,15 +19,15 @@ from tests.scenarios.faults.servers import Servers
 def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
     """A pair whose windows are staged, and a slave that flushes its log only when it must."""
     with servers.slave.connect() as admin:
-        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
-        admin.execute("SELECT pg_reload_conf()")
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # type: ignore[union-attr]
+        admin.execute("SELECT pg_reload_conf()")  # type: ignore[union-attr]
     with pair(replace(plan(1), stage=300), servers, tmp_path) as (ends, _):
         assert isinstance(ends.rig, Rig)
         yield ends.rig
     servers.start_all()
     with servers.slave.connect() as admin:
-        admin.execute("ALTER SYSTEM RESET wal_writer_delay")
-        admin.execute("SELECT pg_reload_conf()")
+        admin.execute("ALTER SYSTEM RESET wal_writer_delay")  # type: ignore[union-attr]
+        admin.execute("SELECT pg_reload_conf()")  # type: ignore[union-attr]
 
 
 def test_it_starts_again_after_a_crash_while_changes_were_staged(
@@ -39,7 +39,7 @@ def test_it_starts_again_after_a_crash_while_changes_were_staged(
         # Backends of a killed postmaster roll back, and what they write of it never reaches the disk.
         if not crashed.is_set():
             with servers.slave.connect() as other:
-                other.execute("SELECT pg_logical_emit_message(true, 'all before this', 'is on the disk')")
+                other.execute("SELECT pg_logical_emit_message(true, 'all before this', 'is on the disk')")  # type: ignore[union-attr]
             servers.slave.kill()
             crashed.set()
         return real(*arguments)

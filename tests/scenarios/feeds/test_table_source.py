@@ -106,7 +106,7 @@ def test_no_password_shows_in_a_plan_or_a_page(session: SparkSession, rig: Rig, 
     assert len(password) > 8
     found = read(session)
     assert found.count() == 1000
-    shown = found._explain_string(True)
+    shown = found._explain_string(True)  # type: ignore[operator]
     assert password not in shown
     pages = ("jobs/", "SQL/", "connect/", "environment/", "api/v1/applications")
     for page in pages:

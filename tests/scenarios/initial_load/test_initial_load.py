@@ -362,7 +362,7 @@ def test_progress_tells_each_table_from_statistics_while_it_loads(pair_of: MakeP
         assert tables["later"].state == "waiting"
         for name in ("analysed", "never"):
             assert 0 < tables[name].rows < 2000 and tables[name].bytes > 100 * tables[name].rows
-            assert tables[name].seconds_left and tables[name].seconds_left > 0
+            assert tables[name].seconds_left and tables[name].seconds_left > 0  # type: ignore[operator]
         whole, *lines = found.lines()
         assert whole.startswith("0 of 3 tables, ")
         assert len(lines) == 2 and all(" s left (until " in line and " rows/s" in line for line in lines)

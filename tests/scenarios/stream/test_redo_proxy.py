@@ -60,7 +60,7 @@ def proxy_of(folder: Path, *arguments: str) -> Iterator[int]:
     command = [sys.executable, "-I", "-S", str(copy), "--root", str(folder), "--port", str(port), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout.readline() == f"serving {folder} on 127.0.0.1:{port}\n"
+            assert process.stdout.readline() == f"serving {folder} on 127.0.0.1:{port}\n"  # type: ignore[union-attr]
             yield port
         finally:
             process.terminate()

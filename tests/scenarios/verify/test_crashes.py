@@ -44,7 +44,7 @@ class Scene:
     def __init__(self, servers: Servers, folder: Path, name: str, stack: ExitStack):
         self.servers, self.stack = servers, stack
         for server in (servers.master, servers.slave):
-            server.create_database(name)
+            server.create_database(name)  # type: ignore[union-attr]
         self.infos = {"m": servers.master.info(name), "s": servers.slave.info(name)}
         both = iter(self.infos.values())
         rig = Rig.normal(lambda **_: next(both), servers.redis.url, folder, T)

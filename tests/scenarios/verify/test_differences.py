@@ -82,8 +82,8 @@ def _all_is_found(
             assert finding.found[kind].count == len(set(expected))
     finding = look(pair, "k")
     expected = {
-        "missing": -sum(count for count in balance.values() if count < 0),
-        "extra": sum(count for count in balance.values() if count > 0),
+        "missing": -sum(count for count in balance.values() if count < 0),  # type: ignore[dict-item]
+        "extra": sum(count for count in balance.values() if count > 0),  # type: ignore[dict-item]
     }
     assert counts(finding) == {kind: count for kind, count in expected.items() if count}
     for name in ("b", "h", "k"):

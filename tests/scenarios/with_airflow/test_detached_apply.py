@@ -93,7 +93,7 @@ def test_a_query_that_spark_forgets_is_started_again_by_the_same_run(
     run, job = applying
     # One that was just killed may still start.
     until(lambda: stack.airflow.api().health()["triggerer"]["status"] == "healthy", 300)
-    worker = ProcessId.of(job.noted.state().begun.pid)
+    worker = ProcessId.of(job.noted.state().begun.pid)  # type: ignore[union-attr]
     stack.await_running("spark", 180, after=stack.kill("spark"))
     assert worker is None or not worker.alive()
     other = await_value(lambda: successor(job), 300)

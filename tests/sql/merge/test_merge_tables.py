@@ -65,7 +65,7 @@ def test_every_type_arrives_as_it_was(slave: Any, size: str, key: tuple[str, ...
     history = History(T, ("id", *TYPES), key)
     longest = max(len(values) for _, values in TYPES.values())
     for number in range(longest):
-        history.insert(str(number), *(values[number % len(values)] for _, values in TYPES.values()))
+        history.insert(str(number), *(values[number % len(values)] for _, values in TYPES.values()))  # type: ignore[index]
     texts = ", ".join(f"{name}::text" for name in history.columns)
     apply = merger(slave)
     apply.merge([reduced(history)])
