@@ -22,11 +22,11 @@ LOOK_SECONDS = 1.0
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
     """For gRPC, which is HTTP/2."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    made.set_alpn_protocols(["h2"])
-    made.load_cert_chain(certificate, key)
-    return made
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -41,13 +41,13 @@ def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
     # A run that loads all tables of a slave loads these, too.
     whole = () if Selection.from_dict(task.context["params"]).partial else task.slave_names
     slaves = [_slave(task, name) for name in task.replication.slaves if name not in whole]
-    lacking = [slave for slave in slaves if not slave.whole_later]
-    if not lacking:
+    missing = [slave for slave in slaves if not slave.whole_later]
+    if not missing:
         return []
     endpoint = task.replication.master
     with task.master() as master:
         rows = master_of(endpoint.vendor).queue(master, task.prefix, endpoint.schema).row_counts(tables)
-    return joining.plan(task.prefix, rows, lacking)
+    return joining.plan(task.prefix, rows, missing)
 
 
 @step

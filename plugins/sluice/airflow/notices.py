@@ -125,16 +125,16 @@ def of_tables(
     """Tables that a slave has not loaded and that no run loads; a new occasion when the tables change."""
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
         return []
-    lacking = remaining(checkpoint.tables, started)
-    if not lacking:
+    missing = remaining(checkpoint.tables, started)
+    if not missing:
         return []
-    lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in lacking]
+    lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in missing]
     left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
     return [
         Notice(
             f"{pair}: not loaded: {lines}",
             f"{pair} has not loaded {counted(len(lines), 'table')}",
-            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, lacking)}"]),
+            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, missing)}"]),
         )
     ]
 

@@ -126,10 +126,10 @@ def _issues(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Is
         if master is not None and not slaves and not light:
             issues_so_far += checks.of_transformations(master, replication)
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
-    lacking = [name for name, issues in of_slaves.items() if errors(issues)]
+    missing = [name for name, issues in of_slaves.items() if errors(issues)]
     for name, issues in of_slaves.items():
         # One of several slaves is left out if it cannot be loaded; the others continue.
-        left_out = len(lacking) < len(slaves) and name in lacking
+        left_out = len(missing) < len(slaves) and name in missing
         issues_so_far += [issue.softened() for issue in issues] if left_out else issues
     if not light and not errors(issues_so_far):
         # What this machine does not reach, executors need not be asked about.

@@ -92,9 +92,9 @@ def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskCon
             with as_airflow(context):
                 return each_alone(body, prefixes, context)
 
-        made: Any = run
-        made.body = body
-        mapped: PrefixTask = made
+        mapped_task: Any = run
+        mapped_task.body = body
+        mapped: PrefixTask = mapped_task
         return mapped
 
     return make

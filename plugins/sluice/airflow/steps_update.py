@@ -236,8 +236,8 @@ def _left(task: TaskContext, canceled: bool) -> str:
     checkpoint = task.checkpoint(task.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
-        lacking = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
-        return f"The slave is NORMAL without these tables; everything else continues. {lacking}"
+        missing = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
+        return f"The slave is NORMAL without these tables; everything else continues. {missing}"
     if canceled and state is SlaveState.NORMAL:
         return "The slave is NORMAL with the tables that it had"
     if canceled:

@@ -238,8 +238,8 @@ def _equip(
     """Prints what is lacking and, with an administrator's log-in, runs it. Raises `statements-needed`."""
     for _ in range(RUNS):
         statements = grants.planned(replication, master, slaves)
-        lacking = [side for side in (master, *slaves) if statements[side.name]]
-        for side in lacking:
+        missing = [side for side in (master, *slaves) if statements[side.name]]
+        for side in missing:
             shown = grants.explained(side, statements[side.name])
             role = side.accounts.create_role(side.account)
             if print_only and role in statements[side.name]:
@@ -247,15 +247,15 @@ def _equip(
                 shown.insert(after, (side.accounts.password_step(side.account), GIVE_PASSWORD))
             console.script(f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}", shown)
         if print_only:
-            if not lacking:
+            if not missing:
                 console.say("Nothing is lacking on any side.")
             return
-        able = [side for side in lacking if side.admin is not None]
+        able = [side for side in missing if side.admin is not None]
         if not able:
             return  # `_proven` reports what is lacking
         logins = ", ".join(f"{side.admin.user} on {side.name}" for side in able if side.admin)
         if not console.confirm(f"Run this as {logins}?"):
-            raise statements_needed(side.name for side in lacking)
+            raise statements_needed(side.name for side in missing)
         for side in able:
             grants.carried_out(side, statements[side.name])
 

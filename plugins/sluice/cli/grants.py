@@ -42,12 +42,12 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
         for side in (master, *slaves):
             if side.database_missing:
                 role = [side.accounts.create_role(side.account)] if side.role_missing else []
-                made = side.accounts.create_database(side.info.database, side.account, encoding)
+                created = side.accounts.create_database(side.info.database, side.account, encoding)
                 with elsewhere(side) as connected:
                     needed = side.accounts.of_new_database(connected, side.account, side.info.database)
                 side.reasons.update(dict.fromkeys(role, OF_ROLE))
-                side.reasons.update({made: OF_DATABASE, **dict.fromkeys(needed, OF_NEW_DATABASE)})
-                statements[side.name] = [*role, made, *needed]
+                side.reasons.update({created: OF_DATABASE, **dict.fromkeys(needed, OF_NEW_DATABASE)})
+                statements[side.name] = [*role, created, *needed]
                 continue
             # A session of its own for the master, too: of two sessions that create the same role one would wait.
             with session(side.admin or side.info) as connected:
@@ -78,10 +78,10 @@ def _carried_out(side: Side, statements: Sequence[str]) -> None:
     # CREATE DATABASE runs outside of a transaction, and from another database.
     with elsewhere(side) as connected, _all_or_none(connected, not side.database_missing):
         accounts = side.accounts
-        made = side.role_missing and not accounts.role_exists(connected, side.account)
+        created = side.role_missing and not accounts.role_exists(connected, side.account)
         # Another side on the same server may have created the role a moment ago.
-        accounts.run(connected, [one for one in statements if made or one != accounts.create_role(side.account)])
-        if made:
+        accounts.run(connected, [one for one in statements if created or one != accounts.create_role(side.account)])
+        if created:
             accounts.set_password(connected, side.account, side.info.password)
 
 

@@ -91,10 +91,12 @@ class Accounts(Protocol):
         """Statements as they were printed."""
         ...
 
-    def fixed(self, connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
+    def fixed(
+        self, connection: Session, role: str, created: bool, current_issues: Callable[[], list[Issue]]
+    ) -> list[str]:
         """The statements that grant everything that `current_issues` finds missing for `role`. Changes nothing.
 
-        `made`: the account exists; otherwise the first statement creates it.
+        `created`: the account exists; otherwise the first statement creates it.
         """
         ...
 

@@ -125,8 +125,8 @@ def gather_facts(failover: Failover, store: "Redis") -> Facts:
             facts.left_over = left_over(failover, slave, facts.sheet)
             facts.different = compared(failover, slave, facts.sheet)
             support = master_of(failover.slave_info.vendor).failover
-            lacking = support.missing_rights(slave, facts.different)
-            facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.server) for one in lacking]
+            missing = support.missing_rights(slave, facts.different)
+            facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.server) for one in missing]
     _read_others(failover, facts, store)
     return facts
 
@@ -195,8 +195,8 @@ def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
     facts.master_time = facts.sheet.time
     other = turned(failover.replication, failover.slave.name)
     requirements = vendor.preflight.requirements(master, failover.replication, lambda _: True)
-    lacking = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), requirements, light=True)
-    facts.lacking_turned = [one.at(MASTER, failover.master_info.server) for one in lacking]
+    missing = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), requirements, light=True)
+    facts.lacking_turned = [one.at(MASTER, failover.master_info.server) for one in missing]
 
 
 def _claim(claimed: Claim | None, failover: Failover) -> str:
@@ -312,8 +312,8 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
             f"Changes of {', '.join(facts.sources)} are applied to the master: hold them back with the DAG gate, "
             "action close."
         )
-    if reverse and (lacking := errors(facts.lacking_turned)):
-        lines = "".join(f"\n    - {one}" for one in lacking)
+    if reverse and (missing := errors(facts.lacking_turned)):
+        lines = "".join(f"\n    - {one}" for one in missing)
         reasons.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
     return reasons
 

@@ -137,8 +137,8 @@ class Preparation:
                 if unfit and definition.table not in uncreatable:
                     uncreatable[definition.table] = "; ".join(unfit)
         problems += [
-            f"this account may not {lacking} on {table}"
-            for table, lacking in target.missing_privileges(self.slave, existing).items()
+            f"this account may not {missing} on {table}"
+            for table, missing in target.missing_privileges(self.slave, existing).items()
         ]
         problems += self._leave_out(uncreatable)
         problems += self._foreign_keys(existing)
@@ -160,8 +160,8 @@ class Preparation:
         for table, what in target.not_tables(self.slave, self.tables).items():
             reasons.setdefault(table, []).append(f"{table} is {what} on the slave")
         for table, holder in self.update.placement.taken(self.tables).items():
-            place = f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
-            reasons.setdefault(table, []).append(place)
+            conflict = f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
+            reasons.setdefault(table, []).append(conflict)
         for table, why in (*self._refusals().items(), *self._missing_collations()):
             reasons.setdefault(table, []).append(f"{table} cannot be made on the slave: {why}")
         to_make = [definition.table for definition in self._to_be_made()]
@@ -391,14 +391,14 @@ class Preparation:
         definitions = self._to_be_made()
         used = [column.collation for created in definitions for column in created.shape.columns if column.collation]
         own = self._of_master.schemas.collations(self.master, [created.table for created in definitions])
-        lacking = self._of_slave.load_target.missing_collations(self.slave, used, own)
+        missing = self._of_slave.load_target.missing_collations(self.slave, used, own)
         return [
             (
                 created.table,
                 f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
                 "create the tables that use it there yourself, with another collation",
             )
-            for name in lacking
+            for name in missing
             for created in definitions
             if name in [column.collation for column in created.shape.columns]
         ]

@@ -49,9 +49,9 @@ class StartedLoad:
     tables: tuple[TableName, ...]
 
 
-def remaining(lacking: Iterable[TableName], started: StartedLoad | None) -> list[TableName]:
+def remaining(missing: Iterable[TableName], started: StartedLoad | None) -> list[TableName]:
     """The tables that a slave lacks and that nobody loads."""
-    return [table for table in lacking if started is None or table not in started.tables]
+    return [table for table in missing if started is None or table not in started.tables]
 
 
 def next_run(name: str, exists: Callable[[str], bool], is_active: Callable[[str], bool]) -> tuple[str, bool]:
@@ -68,12 +68,12 @@ def next_run(name: str, exists: Callable[[str], bool], is_active: Callable[[str]
     return run, False
 
 
-def what_loads(prefix: Prefix, slave: str, lacking: Collection[TableName], started: StartedLoad | None) -> str:
+def what_loads(prefix: Prefix, slave: str, missing: Collection[TableName], started: StartedLoad | None) -> str:
     """Which run loads the tables that a slave lacks, or what a person has to start."""
-    rest = remaining(lacking, started)
-    if started is None or len(rest) == len(lacking):
-        return how_to_load(prefix, slave, lacking)
-    them = "them" if not rest else ", ".join(map(str, sorted(set(lacking) - set(rest))))
+    rest = remaining(missing, started)
+    if started is None or len(rest) == len(missing):
+        return how_to_load(prefix, slave, missing)
+    them = "them" if not rest else ", ".join(map(str, sorted(set(missing) - set(rest))))
     running = f"The run {started.run} of initial_update was started and loads {them}."
     return f"{running} {how_to_load(prefix, slave, rest)}" if rest else running
 

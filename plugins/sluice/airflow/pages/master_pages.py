@@ -42,7 +42,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         replication = configured(state_now, prefix)
         looked = await databases.master(replication)
 
-        def made() -> Response:
+        def render() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
             now = gathered.moment(datetime.now(UTC))
             live = gathered.live.master(replication.prefix)
@@ -56,7 +56,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
 
-        return await in_thread(made)
+        return await in_thread(render)
 
     @app.get("/masters/{prefix}/queries/")
     async def queries(request: Request, visitor: Who, prefix: str) -> Response:

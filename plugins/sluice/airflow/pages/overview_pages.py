@@ -54,13 +54,13 @@ def roots(gathered: Gathered, now: datetime) -> tuple[Feeder, ...]:
     fed = {slave.conn_id for one in replications for slave in one.slaves.values()}
     rows = {str(one.prefix): rows_of(gathered, one, now) for one in replications}
     first = [one for one in replications if one.master.conn_id not in fed]
-    made = [_feeder(one, replications, rows, ()) for one in first]
-    shown = {prefix for one in made for prefix in _prefixes(one)}
+    feeders = [_feeder(one, replications, rows, ()) for one in first]
+    shown = {prefix for one in feeders for prefix in _prefixes(one)}
     for one in replications:
         if str(one.prefix) not in shown:
-            made.append(_feeder(one, replications, rows, ()))
-            shown |= set(_prefixes(made[-1]))
-    return tuple(made)
+            feeders.append(_feeder(one, replications, rows, ()))
+            shown |= set(_prefixes(feeders[-1]))
+    return tuple(feeders)
 
 
 def _feeder(
@@ -100,7 +100,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         choice = Choice(find.strip(), state, level, sort)
         state_now = await watch.state()
 
-        def made() -> Response:
+        def render() -> Response:
             now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
             page = overview(gathered, choice, now)
             return show(
@@ -115,20 +115,20 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
                 attention_shown=ATTENTION_SHOWN,
             )
 
-        return await in_thread(made)
+        return await in_thread(render)
 
     @app.get("/topology/")
     async def topology_page(request: Request, visitor: Who) -> Response:
         state_now = await watch.state()
 
-        def made() -> Response:
+        def render() -> Response:
             gathered = hidden.shown_to(visitor, state_now)
             found = roots(gathered, gathered.moment(datetime.now(UTC)))
             return show(
                 request, "topology.html", visitor, roots=found, gathered=gathered, here="topology", poll=POLL_SECONDS
             )
 
-        return await in_thread(made)
+        return await in_thread(render)
 
     @app.get("/overview.json")
     async def index_data(visitor: Who) -> Response:

@@ -58,7 +58,7 @@ def add(
         seen = await databases.slave(replication, slave)
         minutes = DAY if hours > 1 else HOUR
 
-        def made() -> Response:
+        def render() -> Response:
             gathered, visible = hidden.shown_to(visitor, state_now), visitor.sees_values
             now = gathered.moment(datetime.now(UTC))
             live = gathered.live.slave(replication.prefix, slave)
@@ -81,14 +81,14 @@ def add(
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 
-        return await in_thread(made)
+        return await in_thread(render)
 
     @app.get("/slaves/{prefix}/{slave}/waiting/")
     async def waits(request: Request, visitor: Who, prefix: str, slave: str) -> Response:
         replication = configured(await watch.state(), prefix, slave)
         mask, visible = Mask(replication.verify.mask), visitor.sees_values
 
-        def made() -> Response:
+        def render() -> Response:
             found, trouble = None, ""
             try:
                 found = waiting(replication, slave, redis_store.connect(redis_store.url()))
@@ -101,7 +101,7 @@ def add(
             }  # fmt: skip
             return show(request, "waiting.html", visitor, here="slave", **values)
 
-        return await in_thread(made)
+        return await in_thread(render)
 
     @app.get("/slaves/{prefix}/{slave}/state.json")
     async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:

@@ -127,9 +127,9 @@ class _Importer(BlockWorker):
                 raise FileDamaged(
                     self.transfer_folder.location.below(listed.file.name), f"is no CSV: {error}"
                 ) from error
-            lacking = [name for name in columns if name not in {column.name for column in shape.columns}]
-            if lacking:
-                raise SlaveNotReady(block.table, f"the slave's table lacks {', '.join(lacking)}")
+            missing = [name for name in columns if name not in {column.name for column in shape.columns}]
+            if missing:
+                raise SlaveNotReady(block.table, f"the slave's table lacks {', '.join(missing)}")
             beaten = Pieces(pieces, self._beat(block))
             rows = vendor.load_target.write(slave, block.table, columns, beaten, RowFormat.CSV)
             if rows != listed.rows:

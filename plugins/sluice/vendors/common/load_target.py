@@ -26,7 +26,7 @@ class PlainLoadTarget(Definitions, LoadTarget, ABC):
 
     def missing_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
         """The privileges that this account lacks on existing tables, found by statements that change no row."""
-        lacking: dict[TableName, list[str]] = {}
+        missing: dict[TableName, list[str]] = {}
         for table in tables:
             place = self.qualified(table)
             tried = {
@@ -38,10 +38,10 @@ class PlainLoadTarget(Definitions, LoadTarget, ABC):
                 try:
                     self.run(connection, statement)
                 except (DatabaseRefused, UndefinedTable):
-                    lacking.setdefault(table, []).append(privilege)
+                    missing.setdefault(table, []).append(privilege)
                 except StatementFailed:
                     continue  # the table has a column that nobody may write to, such as a virtual one
-        return {table: ", ".join(privileges) for table, privileges in lacking.items()}
+        return {table: ", ".join(privileges) for table, privileges in missing.items()}
 
     def refusals(self, connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
         """Empty: what the server refuses is found when the table is created."""

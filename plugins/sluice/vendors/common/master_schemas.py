@@ -41,7 +41,7 @@ class PlainMasterSchemas(MasterSchemas, ABC):
         for index in self.catalog.own_indexes(connection, list(shapes)):
             if index.unique and set(index.columns) == {column.name for column in shapes[index.table].key}:
                 keys.setdefault(index.table, index)
-        made = []
+        tables_read = []
         for table in tables:
             if table not in shapes:
                 continue
@@ -49,8 +49,8 @@ class PlainMasterSchemas(MasterSchemas, ABC):
             kind = "" if key is None else "p" if key.primary else "i"
             name = self.name_on_slaves(table, key.name) if key else None
             columns = tuple(replace(column, collation=None) for column in shape.replicated)
-            made.append(TableDefinition(replace(shape, columns=columns), name, kind, (), {}))
-        return made
+            tables_read.append(TableDefinition(replace(shape, columns=columns), name, kind, (), {}))
+        return tables_read
 
     def types(self, connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
         """Empty: no table has a type of the database's own."""

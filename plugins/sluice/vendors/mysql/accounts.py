@@ -107,9 +107,9 @@ def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Issue]:
         granted = grants.granted(session, grantee, database)
         if {"ALL", "ALL PRIVILEGES"} & granted:
             continue
-        if lacking := [privilege for privilege in PRIVILEGES if privilege not in granted]:
+        if missing := [privilege for privilege in PRIVILEGES if privilege not in granted]:
             why = "tables are made, loaded and changed there; a role that is not active does not count"
-            named = ", ".join(lacking)
+            named = ", ".join(missing)
             issues.append(Issue("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
         if "TRIGGER" not in granted:
             why = "without it nobody is told of triggers that act on what is applied"
@@ -252,11 +252,13 @@ class MySQLAccounts(Accounts):
         for statement in statements:
             native(connection).run(statement)
 
-    def fixed(self, connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
+    def fixed(
+        self, connection: Session, role: str, created: bool, current_issues: Callable[[], list[Issue]]
+    ) -> list[str]:
         """Nothing can be tried, so the account's grants are read; one read finds all issues."""
         session = native(connection)
-        kept = [] if made else [self.create_role(role)]
-        session.prepared_account = _account_of(session, role) if made else grants.account(role, ANYWHERE)
+        kept = [] if created else [self.create_role(role)]
+        session.prepared_account = _account_of(session, role) if created else grants.account(role, ANYWHERE)
         try:
             return kept + fixes(current_issues(), kept)
         finally:

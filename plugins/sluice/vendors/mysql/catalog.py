@@ -142,7 +142,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
     for database, name, index, unique, column, part in rows:
         entry = (column, bool(unique), part is not None)
         by_index.setdefault((table_of(session, database, name), index), []).append(entry)
-    made = [
+    uniques = [
         OwnIndex(
             table,
             index,
@@ -153,7 +153,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
         )
         for (table, index), parts in by_index.items()
     ]
-    return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
+    return sorted(uniques, key=lambda index: (index.table, not index.primary, index.name))
 
 
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:

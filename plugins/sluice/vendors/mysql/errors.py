@@ -101,10 +101,10 @@ def converted(error: BaseException, server: str, more: str = "") -> DatabaseErro
     else:
         code = f" (error {number})" if number and not text.startswith("“") else ""
         message = f"{server}: {text}{code}"
-    made = kind(message + more)
-    made.server, made.reason = server, text
-    made.server_code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
-    return made
+    own = kind(message + more)
+    own.server, own.reason = server, text
+    own.server_code, own.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
+    return own
 
 
 def _hidden(number: int, text: str) -> str:

@@ -62,13 +62,15 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     columns: dict[TableName, list[Column]] = {}
     for table, column in _rows(connection, "columns", list(tables), "c.OWNER", "c.TABLE_NAME"):
         columns.setdefault(table, []).append(_column(column))
-    made = keyed(columns, own_indexes(connection, list(columns)))
+    shapes_read = keyed(columns, own_indexes(connection, list(columns)))
     redo = native(connection).redo
     if redo is None:
-        return made
+        return shapes_read
     # Blocks and changes find a row by the same columns in the same order.
     keys = redo.keys()
-    return {table: TableShape(table, with_key(shape.columns, keys.get(table, ()))) for table, shape in made.items()}
+    return {
+        table: TableShape(table, with_key(shape.columns, keys.get(table, ()))) for table, shape in shapes_read.items()
+    }
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
@@ -83,11 +85,11 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
         index, unique, kind, column, constraint = row
         entry = (unique == "UNIQUE", kind in OF_COLUMNS, column, constraint == "P")
         indexes.setdefault((table, index), []).append(entry)
-    made = [
+    shapes_read = [
         OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])
         for (table, index), parts in indexes.items()
     ]
-    return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
+    return sorted(shapes_read, key=lambda index: (index.table, not index.primary, index.name))
 
 
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:

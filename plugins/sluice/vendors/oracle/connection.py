@@ -192,22 +192,22 @@ def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> orac
     elif oracledb.is_thin_mode():
         # Else all others wait until a process's first connection has come about.
         oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]  # the driver says no types of it
-    made: Future[oracledb.Connection] = Future()
+    opened: Future[oracledb.Connection] = Future()
 
     def open_it() -> None:
         try:
             connection = oracledb.connect(user=info.user, password=info.password, mode=mode, **address(info))
         except BaseException as error:
-            made.set_exception(error)
+            opened.set_exception(error)
         else:
-            made.set_result(connection)
+            opened.set_result(connection)
 
     threading.Thread(target=open_it, name="sluice-connect", daemon=True).start()
     seconds = connect_seconds(info)
     try:
-        return made.result(seconds)
+        return opened.result(seconds)
     except TimeoutError:
-        made.add_done_callback(_close)
+        opened.add_done_callback(_close)
         raise TimeoutError(f"the server did not answer within {seconds:g} s") from None
 
 

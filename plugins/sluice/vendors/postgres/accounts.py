@@ -160,9 +160,9 @@ def run(connection: Session, statements: Iterable[str]) -> None:
         connection.execute(statement.encode())
 
 
-def fixed(connection: Session, role: str, made: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
+def fixed(connection: Session, role: str, created: bool, current_issues: Callable[[], list[Issue]]) -> list[str]:
     """See `Accounts`. Runs the statements in a transaction and rolls it back."""
-    kept = [] if made else [create_role(role)]
+    kept = [] if created else [create_role(role)]
     with native(connection).transaction(force_rollback=True):
         run(connection, kept)
         for _ in range(ROUNDS):

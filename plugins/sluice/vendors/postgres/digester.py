@@ -66,8 +66,8 @@ class PostgresDigester(Digester):
         bounds: tuple[str, ...] = (),
         classes: int = 1,
     ) -> TableDigest:
-        made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
-        return made(shape, columns, key, method, bounds, classes)
+        digest_class = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
+        return digest_class(shape, columns, key, method, bounds, classes)
 
     def ranged(self, type_name: str) -> bool:
         return type_name in digest.RANGED

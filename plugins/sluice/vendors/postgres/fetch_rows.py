@@ -63,8 +63,8 @@ def _digest(connection: Session, of: ComparedTable) -> Digest:
         raise table_changed(server, table) from error
     if of.key and {column.name for column in shape.key} != set(of.key):
         raise table_changed(server, table, "has another key now")
-    made, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
-    return made(shape, of.columns, of.key, method)
+    digest_class, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
+    return digest_class(shape, of.columns, of.key, method)
 
 
 # Literals without a type are of the column's: dates, times and numbers write infinity alike.
@@ -84,9 +84,9 @@ def example(
 ) -> tuple[str, Special, dict[str, str | None]] | None:
     """As of `RowSource.special`."""
     checks = [
-        (name, special, _condition(table.column(name), special, made))
-        for name, made in column_types.items()
-        for special in sorted(made.excluded)
+        (name, special, _condition(table.column(name), special, column_type))
+        for name, column_type in column_types.items()
+        for special in sorted(column_type.excluded)
         if special in _CONDITIONS
     ]
     if not checks:
@@ -105,7 +105,7 @@ def example(
     return (*checks[first][:2], dict(zip(names, row[len(checks) :], strict=True)))
 
 
-def _condition(column: Column, special: Special, made: ColumnType) -> str:
+def _condition(column: Column, special: Special, column_type: ColumnType) -> str:
     name = f"t.{quoted(column.name)}"
     length = f"octet_length({name})" if column.type == "bytea" else f"length({value_text(column.type, name)})"
-    return _CONDITIONS[special].format(name, length, made.length)
+    return _CONDITIONS[special].format(name, length, column_type.length)

@@ -129,8 +129,8 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
         elif wanted.labels is not None:
             added = _labels_added(wanted, own)
             if added and not _may_alter(connection, own):
-                lacking = ", ".join(repr(label) for label in wanted.labels if label not in (own.labels or ()))
-                sentence = f"enum {name} lacks on the slave: {lacking}; this account may not add them"
+                missing = ", ".join(repr(label) for label in wanted.labels if label not in (own.labels or ()))
+                sentence = f"enum {name} lacks on the slave: {missing}; this account may not add them"
                 issues.append(TypeGap(sentence, ";\n".join(added)))
         elif own.comparable != wanted.comparable:
             issues.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
@@ -238,7 +238,7 @@ def create(
         assert extension is not None and where is not None
         ran.append(f"CREATE EXTENSION IF NOT EXISTS {quoted(extension)} SCHEMA {quoted(where)}")
         connection.execute(ran[-1].encode())
-    made = [f"extension {extension}" for extension, _ in extensions]
+    created = [f"extension {extension}" for extension, _ in extensions]
     for wanted in absent:
         if not wanted.extension:
             name = quoted_name(wanted)
@@ -248,8 +248,8 @@ def create(
             reason = Examiner(connection, trusted=trusted).types([name])
             if reason:
                 raise ExpressionRefused(f"type {name}", "; ".join(filter(None, ran)), reason, again=RESTART_UPDATE)
-            made.append(f"type {name}")
-    return made
+            created.append(f"type {name}")
+    return created
 
 
 def create_schema(connection: Session, schema: str) -> str:

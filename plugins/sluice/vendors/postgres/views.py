@@ -52,16 +52,16 @@ def make(connection: Session, view: View, *, trusted: bool) -> None:
     try:
         with connection.transaction():
             connection.execute(statement(view).encode())
-        made: Sequence[View] = [view]
+        views: Sequence[View] = [view]
     except psycopg.Error as error:
         if error.sqlstate != _OTHER_COLUMNS:
             raise
         for old in [*reversed(readers), view]:
             connection.execute(drop_statement(old.name).encode())
-        made = [view, *readers]
-        for new in made:
+        views = [view, *readers]
+        for new in views:
             connection.execute(statement(new).encode())
-    for each in made:
+    for each in views:
         _examine(connection, each, trusted=trusted)
 
 

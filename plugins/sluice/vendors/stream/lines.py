@@ -298,8 +298,8 @@ def _definition(values: dict[str, object], *, complete: bool = False) -> TableDe
 
 
 def _known(values: Mapping[str, object], needed: set[str], optional: set[str]) -> None:
-    if lacking := sorted(needed - values.keys()):
-        raise Malformed(f"lacks {', '.join(lacking)}")
+    if missing := sorted(needed - values.keys()):
+        raise Malformed(f"lacks {', '.join(missing)}")
     if strange := sorted(values.keys() - needed - optional):
         raise Malformed(f"has {', '.join(map(repr, strange))}, which this release does not know")
 
@@ -400,8 +400,8 @@ def _formed(row: Values | None, names: Sequence[str], partial: bool) -> str | No
 def _guid(change: Change, new: Values | None, old: Values | None, key: Sequence[str]) -> str | None:
     """The text of the row's key; None if an update changes it."""
     row = new if new is not None else old or {}
-    if lacking := [name for name in key if name not in row]:
-        raise Malformed(f"leaves {', '.join(map(repr, lacking))} out, of the key of {change.table}")
+    if missing := [name for name in key if name not in row]:
+        raise Malformed(f"leaves {', '.join(map(repr, missing))} out, of the key of {change.table}")
     if any(row[name] is None for name in key):
         raise Malformed(f"has NULL in the key of {change.table} ({', '.join(key)})")
     if new is not None and old is not None and any(old.get(name, new[name]) != new[name] for name in key):
@@ -411,10 +411,10 @@ def _guid(change: Change, new: Values | None, old: Values | None, key: Sequence[
 
 def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None]:
     if row.keys() != set(names):
-        lacking = [name for name in names if name not in row]
+        missing = [name for name in names if name not in row]
         strange = [name for name in row if name not in names]
         problems = "; ".join(
-            f"{word} {', '.join(map(repr, each))}" for word, each in (("lacks", lacking), ("has", strange)) if each
+            f"{word} {', '.join(map(repr, each))}" for word, each in (("lacks", missing), ("has", strange)) if each
         )
         raise Malformed(f"{what}: {problems}, against the table's definition")
     return {name: row[name] for name in names}

@@ -189,19 +189,19 @@ class _Slave:
                 f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}",
             )
         trusted = sorted(set(extensions) - untrusted)
-        made = [f"schema {each.quoted}" for each in absent] + [f"extension {name}" for name in trusted]
-        if made and not self.account.may_create:
+        creatable = [f"schema {each.quoted}" for each in absent] + [f"extension {name}" for name in trusted]
+        if creatable and not self.account.may_create:
             yield issue(
                 f"CREATE on the database {self.account.database}",
-                f"these are to be made there: {listed(made)}",
+                f"these are to be made there: {listed(creatable)}",
                 f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
                 by=f"the owner of the database or {ADMINISTRATOR}",
             )
 
     def _of_index_extensions(self) -> Iterator[Issue]:
         """Extensions that only indexes need: nothing else makes them."""
-        made = {each.extension for each in self.requirements.types}
-        needed = {name: schema for name, schema in self.requirements.index_extensions.items() if name not in made}
+        extensions = {each.extension for each in self.requirements.types}
+        needed = {name: schema for name, schema in self.requirements.index_extensions.items() if name not in extensions}
         for extension, available in types.extensions_absent(self.connection, needed).items():
             schema = quoted(needed[extension])
             yield issue(
@@ -291,8 +291,8 @@ class _Slave:
                 by=f"the owner of the type or {ADMINISTRATOR}",
                 remedy="" if gap.statement else "Fix it on the slave; types that are absent are made.",
             )
-        made = [each for each in self.requirements.definitions if each.table not in self.existing]
-        used = [column.collation for each in made for column in each.shape.columns if column.collation]
+        absent = [each for each in self.requirements.definitions if each.table not in self.existing]
+        used = [column.collation for each in absent for column in each.shape.columns if column.collation]
         for name in types.missing_collations(self.connection, used, self.requirements.collations):
             yield issue(
                 f"the collation {name}",

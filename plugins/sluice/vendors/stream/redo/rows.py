@@ -84,8 +84,8 @@ class TableReader:
             raise Unfit(
                 f"a change leaves columns out, and the table has no primary key that names the row; {_FULL_IMAGES}"
             )
-        if lacking := [name for name in self._key if row.get(name) is None]:
-            raise Unfit(f"a change leaves {', '.join(lacking)} out, of the primary key; {_FULL_IMAGES}")
+        if missing := [name for name in self._key if row.get(name) is None]:
+            raise Unfit(f"a change leaves {', '.join(missing)} out, of the primary key; {_FULL_IMAGES}")
 
     def _row(self, values: Given) -> Row:
         columns = self._columns

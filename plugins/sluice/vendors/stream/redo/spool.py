@@ -79,9 +79,9 @@ class Spool:
         self._file.close()
 
     def _open(self) -> IO[bytes]:
-        made = (self.folder / f"{self._number}{SUFFIX}").open("ab")
+        file = (self.folder / f"{self._number}{SUFFIX}").open("ab")
         whole_files.sync(self.folder)
-        return made
+        return file
 
 
 def files(folder: Path) -> list[Path]:
