@@ -356,14 +356,19 @@ class Alterer:
         return True
 
     def _follow_enums(self, old: TableDefinition, new: TableDefinition) -> None:
-        """Renames types and labels; `prepare` has made new ones."""
+        """Renames types and labels; `prepare` has made new ones, unless another type had the name."""
         for enum in new.enums:
-            present = enums.labels(self.connection, enum)
-            moved = enums.moves(old, enum) if present is None else None
-            if moved is not None and (present := enums.labels(self.connection, moved[0])) is not None:
+            present, moved = enums.labels(self.connection, enum), enums.moves(old, enum)
+            if moved is not None and (was := enums.labels(self.connection, moved[0])) is not None:
+                if present is not None:  # another type had the name; the master took that one away, too
+                    self._do(new.table, f"DROP TYPE {quoted(enum.schema, enum.name)}")
+                present = was
                 self._create_schema(new.table, enum.schema)
                 for statement in moved[1]:
                     self._do(new.table, statement)
+            elif present is None:  # until now another type had the name
+                self._create_schema(new.table, enum.schema)
+                self._do(new.table, enums.creation(enum))
             try:
                 renamed = enums.renames(old, enum, present or ())
             except enums.LabelsAmbiguous as both:

@@ -46,15 +46,19 @@ class Names:
     def __init__(self) -> None:
         self._labels: dict[int, dict[str, None]] = {}
         self._types: dict[int, dict[tuple[str, str], None]] = {}
+        self._first: dict[tuple[str, str], set[int]] = {}
+        """Name → the labels of the first type that had it: the slave has that one."""
 
     def add(self, enum: EnumType) -> None:
+        self._first.setdefault((enum.schema, enum.name), numbers_of([enum]))
         for number, label in enum.labels:
             self._labels.setdefault(number, {})[label] = None
             self._types.setdefault(number, {})[enum.schema, enum.name] = None
 
     def of_type(self, enum: EnumType) -> list[EnumType]:
-        """The type under each of its names."""
-        names = {name: None for number, _ in enum.labels for name in self._types.get(number, ())}
+        """The type under each of its names, but for those that another type had before."""
+        numbers = numbers_of([enum])
+        names = {name: None for number in numbers for name in self._types[number] if self._first[name] & numbers}
         return [EnumType(schema, name, enum.labels) for schema, name in names] or [enum]
 
     def renamed(self, enum: EnumType) -> bool:
