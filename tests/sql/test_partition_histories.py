@@ -22,9 +22,12 @@ from tests.sql.master import Item, Master, wanted
 _numbers = count(1)
 
 NAMES = ("create", "attach", "detach", "drop", "drop", "insert", "insert", "direct", "move", "delete", "truncate")
+OURS = ("compare", "reconcile")
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from((*NAMES, "default", "drop default", "rename", "again", "compare", "reconcile")),
+        st.sampled_from(
+            (*NAMES, "default", "drop default", "split", "rename", "again", "apart", "compare", "reconcile")
+        ),
         st.integers(0, 4),
     ),
     min_size=1,
@@ -46,6 +49,8 @@ def partitioned(database: Callable[..., ConnectionInfo], request: pytest.Fixture
 @pytest.mark.parametrize("kind", ["range", "list", "hash"])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([("default", 0), ("insert", 1), ("reconcile", 0), ("move", 0), ("drop default", 0)])
+@example([("insert", 0), ("apart", 0)])
+@example([("default", 0), ("insert", 3), ("insert", 4), ("reconcile", 0), ("split", 3)])
 @given(operations=OPERATIONS)
 def test_the_queue_has_all_row_changes_of_partitions(
     partitioned: Master, kind: str, operations: list[tuple[str, int]]
@@ -113,6 +118,13 @@ class History:
             "drop default": f"DROP TABLE {self.place}.rest",
             "rename": f"ALTER TABLE {leaf} RENAME TO q{value}",
             "again": f"BEGIN; DROP TABLE {leaf}; {self._create(number)}; INSERT INTO {leaf} {rows}; COMMIT",
+            "apart": f"BEGIN; ALTER TABLE {parted} DETACH PARTITION {leaf}; "
+            f"UPDATE {leaf} SET v = 'a{value}' WHERE id % 3 = 0; DELETE FROM {leaf} WHERE id % 3 = 1; "
+            f"ALTER TABLE {parted} ATTACH PARTITION {leaf} FOR VALUES {self.bound(number)}; COMMIT",
+            "split": f"BEGIN; ALTER TABLE {parted} DETACH PARTITION {self.place}.rest; {self._create(number)}; "
+            f"INSERT INTO {parted} SELECT id, v || '<' FROM {self.place}.rest WHERE {within}; "
+            f"DELETE FROM {self.place}.rest WHERE {within}; "
+            f"ALTER TABLE {parted} ATTACH PARTITION {self.place}.rest DEFAULT; COMMIT",
             "compare": "SELECT public.demo_check_structure()",
         }
         try:

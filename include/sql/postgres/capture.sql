@@ -213,7 +213,10 @@ BEGIN
         END IF;
         -- Triggers of partitions need a lock: those are left to the next comparison.
         now.leaves := had.leaves;
-        now.signature := CASE WHEN ${schema}.${prefix}leaves(now.relid) = had.leaves THEN now.signature ELSE had.signature END;
+        IF ${schema}.${prefix}leaves(now.relid) <> had.leaves OR split_part(now.filenode, ' ', 4) <> split_part(had.filenode, ' ', 4) THEN
+            now.signature := had.signature;
+            now.filenode := had.filenode;
+        END IF;
     END IF;
 
     IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode
@@ -331,6 +334,10 @@ BEGIN
             (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
                  ROW(a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin::text END), 0))), 0)) FROM pg_attribute a
              WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped) END,
+        -- So may a partition be detached, changed, and attached again.
+        CASE WHEN NOT ${schema}.${prefix}has_event_triggers() THEN
+            (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.xmin::text), 0))), 0))
+             FROM ${schema}.${prefix}partition_tree(p_relid) t JOIN pg_inherits i ON i.inhrelid = t.relid) END,
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
 END
 $sluice$;
@@ -358,9 +365,10 @@ BEGIN
         THEN (SELECT md5(coalesce(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf), ''))
               FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf))
         ELSE coalesce(pg_relation_filenode(p_relid)::text, '-') END,
-        (SELECT string_agg(format('%s:%s', a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin ELSE '0' END), ',' ORDER BY a.attnum)
+        (SELECT coalesce(string_agg(format('%s:%s', a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin ELSE '0' END), ',' ORDER BY a.attnum), '-')
          FROM pg_attribute a
-         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped))
+         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
+        (SELECT string_agg(format('%s:%s', t.relid, t.attached), ',' ORDER BY t.relid) FROM ${schema}.${prefix}attachments(p_relid) t))
     FROM pg_class c WHERE c.oid = p_relid);
 END
 $sluice$;

@@ -312,12 +312,37 @@ AS $sluice$
     WHERE NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = p_leaf)
 $sluice$;
 
+-- The partitions on all levels, each with a number that changes when it, or one above it, is detached and attached again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}attachments(p_relid oid, OUT relid oid, OUT attached integer) RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH RECURSIVE below (relid, path) AS (
+        SELECT i.inhrelid, i.xmin::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent AND c.relkind = 'p'
+        WHERE i.inhparent = p_relid
+        UNION ALL
+        SELECT i.inhrelid, b.path || ' ' || i.xmin::text FROM below b JOIN pg_inherits i ON i.inhparent = b.relid
+    ) SELECT b.relid, hashtext(b.path) FROM below b
+$sluice$;
+
+-- Records partitions that were detached and attached again as removed: as others (leaf 0), and those that are there as new.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}note_attached_again(p_relid oid) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    UPDATE ${schema}.${prefix}partitions p SET leaf = 0
+    FROM ${schema}.${prefix}captures x
+    CROSS JOIN regexp_matches(split_part(x.filenode, ' ', 4), '(\d+):(-?\d+)', 'g') AS m
+    JOIN ${schema}.${prefix}attachments(p_relid) t ON t.relid = m[1]::oid AND t.attached <> m[2]::integer
+    WHERE x.relid = p_relid AND x.mode <> 'dropped' AND split_part(x.filenode, ' ', 1) = ${schema}.${prefix}key_base()::text
+      AND p.relid = p_relid AND p.leaf = t.relid AND p.followed
+$sluice$;
+
 -- The recorded partitions that were removed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_gone(p_relid oid, OUT leaf oid, OUT bound text) RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT p.leaf, max(p.bound) FROM ${schema}.${prefix}partitions p
-    WHERE p.relid = p_relid AND p.leaf <> ALL (${schema}.${prefix}leaves(p_relid)) GROUP BY p.leaf ORDER BY p.leaf
+    WHERE p.relid = p_relid AND p.leaf <> ALL (${schema}.${prefix}leaves(p_relid))
+    GROUP BY p.leaf, CASE WHEN p.leaf = 0 THEN p.bound END ORDER BY p.leaf
 $sluice$;
 
 -- Whether partitions were added or removed since they were recorded, or were recorded without a condition (by an earlier
@@ -418,6 +443,9 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM ${schema}.${prefix}keep_partitions(p_relid);
+    IF NOT p_in_ddl THEN
+        PERFORM ${schema}.${prefix}note_attached_again(p_relid);
+    END IF;
     IF NOT p_in_ddl AND ${schema}.${prefix}partitions_changed(p_relid) THEN
         PERFORM ${schema}.${prefix}expect_safe_key(p_schema, p_table, p_relid);
     END IF;

@@ -50,7 +50,7 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
+        'account', 'alike', 'attachments', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
         'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'changed_code', 'check_code',
         'check_alone', 'check_or_leave', 'check_structure', 'check_table', 'col2xml', 'collation_name', 'columns_of', 'complete_item', 'composite_types', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
@@ -61,7 +61,7 @@ BEGIN
         'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_outdated', 'is_rekeyed', 'is_rewritten', 'is_single', 'is_trusted', 'is_valid', 'join_table',
         'keep_partitions', 'kept_code', 'key_base', 'key_code', 'key_index', 'keys_code', 'last_key', 'late_call_code', 'late_code',
         'late_signature', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key',
-        'next_rows', 'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',
+        'next_rows', 'no_rows', 'note', 'note_attached_again', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',
         'oversized_code', 'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
         'partitions_gone', 'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation',
         'remember', 'rename', 'renew_capture', 'renew_functions', 'replace_rows', 'replayed_code', 'row_code', 'row_name',
