@@ -109,6 +109,7 @@ def test_they_follow_whatever_is_interrupted(shop: MakeShop, seed: int, options:
         assert_equal(here)
 
 
+@pytest.mark.long
 def test_a_part_is_loaded_again_with_all_of_its_rows(shop: MakeShop) -> None:
     here = shop(DDL, TABLES, block_rows=7, policy="keep")
     here.prepare(update := here.update())
@@ -157,7 +158,9 @@ def test_files_bring_them_too(shop: MakeShop, tmp_path: Path) -> None:
         assert_equal(here)
 
 
-@pytest.mark.parametrize("stage", [20_000, 1], ids=["driver", "executors"])
+@pytest.mark.parametrize(
+    "stage", [pytest.param(20_000, id="driver"), pytest.param(1, id="executors", marks=pytest.mark.long)]
+)
 def test_each_row_that_conflicts_is_set_aside_and_later_changes_outdate_it_alone(shop: MakeShop, stage: int) -> None:
     here = shop(DDL, TABLES, stage=stage, slave_options={"on_conflict": "reject"})
     here.prepare(update := here.update())
