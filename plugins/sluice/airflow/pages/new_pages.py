@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
@@ -35,7 +36,6 @@ from sluice.model.names import TableName
 from sluice.model.vendors import CAPTURED, LOGGED_MASTERS, VENDORS
 from sluice.operate import replication_file
 from sluice.operate.api import Api
-from sluice.preflight.checks import NotReady, of_master, of_slave
 
 log = logging.getLogger("sluice.airflow")
 
@@ -240,7 +240,7 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
         # Remedies in the file are possible once it exists; every DAG checks again.
         issues = [issue.softened() if issue.in_file else issue for issue in _issues(replication, sessions)]
     if wrong := errors(issues):
-        raise NotReady(str(replication.prefix), wrong)
+        raise checks().NotReady(str(replication.prefix), wrong)
     return file, text
 
 
@@ -266,10 +266,17 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
     return sides, sessions
 
 
+def checks() -> ModuleType:
+    """Imported here, because every component of Airflow imports the pages, and this brings numpy and Arrow along."""
+    from sluice.preflight import checks
+
+    return checks
+
+
 def _issues(replication: Replication, sessions: Mapping[str, Session]) -> list[Issue]:
-    issues = of_master(sessions[MASTER], replication)
+    issues: list[Issue] = checks().of_master(sessions[MASTER], replication)
     for name, slave in replication.slaves.items():
-        issues += of_slave(sessions[name], replication, slave, master=sessions[MASTER])
+        issues += checks().of_slave(sessions[name], replication, slave, master=sessions[MASTER])
     return issues
 
 
