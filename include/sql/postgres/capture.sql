@@ -212,11 +212,11 @@ BEGIN
             RETURN NULL;
         END IF;
         -- Triggers of partitions need a lock: those are left to the next comparison.
-        now.leaves := had.leaves;
-        IF ${schema}.${prefix}leaves(now.relid) <> had.leaves OR split_part(now.filenode, ' ', 4) <> split_part(had.filenode, ' ', 4) THEN
+        IF now.leaves <> had.leaves OR split_part(now.filenode, ' ', 4) <> split_part(had.filenode, ' ', 4) THEN
             now.signature := had.signature;
             now.filenode := had.filenode;
         END IF;
+        now.leaves := had.leaves;
     END IF;
 
     IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode
@@ -301,6 +301,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     signature text;
+    told boolean := ${schema}.${prefix}has_event_triggers();
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid, false) INTO signature;
     RETURN concat_ws(' ', signature,
@@ -330,15 +331,15 @@ BEGIN
         (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0))), 0)) FROM pg_inherits i
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
         -- The type of a column may be named again, and its values rewritten, without any other trace: event triggers tell.
-        CASE WHEN NOT ${schema}.${prefix}has_event_triggers() THEN
+        CASE WHEN NOT told THEN
             (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
                  ROW(a.attnum, CASE WHEN age(a.xmin) > 0 THEN a.xmin::text END), 0))), 0)) FROM pg_attribute a
              WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped) END,
         -- So may a partition be detached, changed, and attached again.
-        CASE WHEN NOT ${schema}.${prefix}has_event_triggers() THEN
+        CASE WHEN NOT told THEN
             (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.xmin::text), 0))), 0))
              FROM ${schema}.${prefix}partition_tree(p_relid) t JOIN pg_inherits i ON i.inhrelid = t.relid) END,
-        ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
+        ${schema}.${prefix}leaves(p_relid), told);
 END
 $sluice$;
 

@@ -445,9 +445,9 @@ BEGIN
     PERFORM ${schema}.${prefix}keep_partitions(p_relid);
     IF NOT p_in_ddl THEN
         PERFORM ${schema}.${prefix}note_attached_again(p_relid);
-    END IF;
-    IF NOT p_in_ddl AND ${schema}.${prefix}partitions_changed(p_relid) THEN
-        PERFORM ${schema}.${prefix}expect_safe_key(p_schema, p_table, p_relid);
+        IF ${schema}.${prefix}partitions_changed(p_relid) THEN
+            PERFORM ${schema}.${prefix}expect_safe_key(p_schema, p_table, p_relid);
+        END IF;
     END IF;
     IF NOT ${schema}.${prefix}partitions_changed(p_relid) THEN
         PERFORM ${schema}.${prefix}note_partitions(p_relid);  -- A column may have another name.

@@ -138,8 +138,6 @@ def finish(task: TaskContext) -> str:
     meanwhile."""
     done = steps.finish(update_of(task))
     expected_tables.of_slave(task)
-    for left_out in done.left_out:
-        log.warning("%s: left out: %s", task, left_out)
     return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"
 
 

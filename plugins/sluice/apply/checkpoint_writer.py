@@ -323,15 +323,15 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
 
     def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         stored = self.stored.read()
-        position, doubt = resume(row, stored)
+        resumed, doubt = resume(row, stored)
         if doubt:
             log.warning("%s: %s. What follows the slave's own position of %s is applied again, in safe mode.",
                         self.pair, doubt, row.position.time if row.position else "never")  # fmt: skip
         # Above both epochs: what was written with either is outdated from here on.
         claimed = store.claim(above=stored.epoch if stored else 0)
-        if position.position is not None:
-            store.advance(claimed, replace(claimed, position=position.position))
-            claimed = replace(claimed, position=position.position)
+        if resumed.position is not None:
+            store.advance(claimed, replace(claimed, position=resumed.position))
+            claimed = replace(claimed, position=resumed.position)
         return self._restarted(store, claimed)
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:

@@ -186,8 +186,8 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
             raise WrongKey(table_name(items), key, guid[max(other, 0)].as_py() or "NULL")
         return
     first = pc.index(pc.is_valid(guid), pa.scalar(True)).as_py()
-    for group in {first, empty} - {-1}:
-        item = items.slice(group, 1).to_pylist()[0]
+    for index in {first, empty} - {-1}:
+        item = items.slice(index, 1).to_pylist()[0]
         text = item["content"] if item["content"] is not None else item["oldcontent"]
         if text is None:
             continue

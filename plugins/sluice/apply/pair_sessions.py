@@ -56,8 +56,8 @@ class ColumnRenamed(Terminal):
     `finding`: what to do where its table alone is left out.
     """
 
-    def __init__(self, table: TableName, server: str, renames: Sequence[str]):
-        what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({server})"
+    def __init__(self, table: TableName, line: str, renames: Sequence[str]):
+        what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({line})"
         super().__init__(
             f"{what}. Add the same line for the new name beside the old one, then {RESTART_APPLY}. Take the old line "
             "out when the apply is past it."

@@ -140,7 +140,7 @@ def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, 
         )
     if several := _making_several(slave, rules):
         problem = f"is {slave.vendor}, and {several} has extra_key, which was never run there"
-        section.wrong(problem, f"give it a line of its own without extra_key under tables of {name}")
+        section.wrong(problem, f"give it its own line without extra_key under tables of {name}")
     return slave
 
 

@@ -67,6 +67,11 @@ class Transformation:
     def by_name(self) -> Mapping[str, ColumnChange]:
         return dict(self.columns)
 
+    def name_on_slave(self, column: str) -> str:
+        """The name of the master's `column` on the slave."""
+        change = self.by_name.get(column)
+        return change.name if isinstance(change, Renamed) else column
+
     @property
     def text(self) -> str:
         """A description for people."""

@@ -187,17 +187,13 @@ class _Check:
     def extra_key(self) -> dict[str, LogicalType]:
         """The types of the columns of `extra_key`; adds to `problems` what cannot be part of a key."""
         kinds = {
-            change.name if isinstance(change, Renamed) else name: self.column_types[name]
-            for name in self.column_types
-            if not isinstance(change := self.rule.by_name.get(name), Excluded)
+            self.rule.name_on_slave(name): kind
+            for name, kind in self.column_types.items()
+            if not isinstance(self.rule.by_name.get(name), Excluded)
         }
         new = (name for name, change in self.rule.columns if isinstance(change, Constant | Computed))
         kinds |= {name: self.results.get(name, LogicalType(Kind.TEXT)) for name in new if name not in kinds}
-        renamed = (self.rule.by_name.get(column.name) for column in self.shape.key)
-        of_master = {
-            change.name if isinstance(change, Renamed) else column.name
-            for column, change in zip(self.shape.key, renamed, strict=True)
-        }
+        of_master = {self.rule.name_on_slave(column.name) for column in self.shape.key}
         if self.rule.extra_key and self.shape.keyless:
             self.problems.append(
                 ": extra_key follows the key of the master's table, and it has none: by it the slave's rows are found"
@@ -246,9 +242,8 @@ def _unfit_constant(column: Column, kind: LogicalType, text: str, engine: Engine
 
 def _slave_names(rule: Transformation, shape: TableShape) -> Iterable[str]:
     for column in shape.columns:
-        change = rule.by_name.get(column.name)
-        if not isinstance(change, Excluded):
-            yield change.name if isinstance(change, Renamed) else column.name
+        if not isinstance(rule.by_name.get(column.name), Excluded):
+            yield rule.name_on_slave(column.name)
     known = {column.name for column in shape.columns}
     for name, change in rule.columns:
         if name not in known and isinstance(change, Constant | Computed):
@@ -276,7 +271,7 @@ def _slave_shape(
         if isinstance(change, Constant | Computed) or (rule.exit is not None and not column.key):
             # The slave has other values: without the master's default, and perhaps NULL.
             column = replace(column, default=None, identity="", nullable=True)
-        columns.append(replace(column, name=change.name) if isinstance(change, Renamed) else column)
+        columns.append(replace(column, name=rule.name_on_slave(column.name)))
     new = [
         LogicalColumn(name, results[name] if isinstance(change, Computed) else LogicalType(Kind.TEXT))
         for name, change in rule.columns

@@ -25,7 +25,7 @@ def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDef
     """The definition of a table that a load creates."""
     own = {name: change for name, change in transform.rule.columns if not isinstance(change, Renamed)}
     sequences = tuple(
-        replace(each, column=_renamed(transform.rule, each.column))
+        replace(each, column=transform.rule.name_on_slave(each.column))
         for each in definition.sequences
         if each.column not in own
     )
@@ -37,7 +37,7 @@ def change_of_slave(definition: Definition, transform: TableTransform) -> Defini
     """The definition in an item of a change of definition."""
     names = {column.name for column in transform.shape.columns}
     missing = {
-        _renamed(transform.rule, name): value
+        transform.rule.name_on_slave(name): value
         for name, value in definition.missing.items()
         if not isinstance(transform.rule.by_name.get(name), Excluded)
     }
@@ -48,12 +48,7 @@ def change_of_slave(definition: Definition, transform: TableTransform) -> Defini
 
 def master_key(shape: TableShape, rule: Transformation | None) -> list[str]:
     """The names of the key of a master's table on the slave, whose key may have further columns (`extra_key`)."""
-    return [column.name if rule is None else _renamed(rule, column.name) for column in shape.key]
-
-
-def _renamed(rule: Transformation, name: str) -> str:
-    change = rule.by_name.get(name)
-    return change.name if isinstance(change, Renamed) else name
+    return [column.name if rule is None else rule.name_on_slave(column.name) for column in shape.key]
 
 
 def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence[str]:

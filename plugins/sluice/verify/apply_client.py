@@ -34,15 +34,14 @@ def ask_apply(
     requests, gate = Requests(store, pair.prefix, pair.slave.name), Gate(store, pair.prefix, pair.slave.name)
     name = requests.ask(request, WAIT_SECONDS)
     try:
-        begun, looks = time.monotonic(), 1
+        begun = looked = time.monotonic()
         while (answer := requests.answered(name)) is None:
-            waited = time.monotonic() - begun
-            closed = False
-            if waited > looks * GATE_SECONDS:
-                closed, looks = bool(gate.closures()), looks + 1
-            if closed or waited > WAIT_SECONDS:
+            now, closed = time.monotonic(), False
+            if now > looked + GATE_SECONDS:
+                closed, looked = bool(gate.closures()), now
+            if closed or now > begun + WAIT_SECONDS:
                 raise Transient(
-                    f"{pair}: the apply did not answer within {waited:.0f} s: {why_silent(pair, store)}",
+                    f"{pair}: the apply did not answer within {now - begun:.0f} s: {why_silent(pair, store)}",
                     code="apply-does-not-answer",
                 )
             time.sleep(LOOK_SECONDS)

@@ -11,7 +11,6 @@ from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.importer import import_in_threads
 from sluice.model.compatibility import TablesDiffer
-from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.preflight.checks import of_transformations
@@ -19,7 +18,7 @@ from sluice.verify.compare import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, compare_table, resync
 from tests.rig.rig import Rig
-from tests.scenarios.initial_files.carrying import export, location, moved
+from tests.scenarios.initial_files.carrying import exported, location, moved
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import Writers
 from tests.scenarios.transform.several import DDL, LINES, ORDER_LINES, POST_TAGS, TABLES, TAGS, TRUNCATING, WRITES
@@ -137,13 +136,7 @@ def test_a_part_is_loaded_again_with_all_of_its_rows(shop: MakeShop) -> None:
 def test_files_bring_them_too(shop: MakeShop, tmp_path: Path) -> None:
     here = shop(DDL, TABLES, block_rows=25)
     store, update = redis_store.connect(here.redis_url), here.update()
-    here.capture(again=False)
-    steps.begin(update, store)
-    steps.create_tables(update)
-    steps.plan(update, store, transfer_steps.QUEUEING)
-    carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
-    export(update, carried)
-    manifest = transfer_steps.seal(update, carried)
+    carried, manifest = exported(here, update, location(tmp_path / "out"))
     for statement in (*WRITES, *TRUNCATING):
         here.master.execute(statement.encode())
     there = moved(carried, tmp_path / "in")

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
@@ -227,6 +226,8 @@ def examined(chosen: Chosen) -> Tested:
 
 def proven(chosen: Chosen) -> tuple[Path, str]:
     """The file and its text, for the chosen tables, after `check`. Raises `NotChosen`, `NotReady`, `ConfigError`."""
+    from sluice.preflight.checks import NotReady  # as in `_issues`
+
     if not chosen.checked().tables:
         raise NotChosen("Choose tables.")
     by_text = {text: TablePattern.parse(text) for text in chosen.tables}
@@ -240,7 +241,7 @@ def proven(chosen: Chosen) -> tuple[Path, str]:
         # Remedies in the file are possible once it exists; every DAG checks again.
         issues = [issue.softened() if issue.in_file else issue for issue in _issues(replication, sessions)]
     if wrong := errors(issues):
-        raise checks().NotReady(str(replication.prefix), wrong)
+        raise NotReady(str(replication.prefix), wrong)
     return file, text
 
 
@@ -266,17 +267,13 @@ def _reached(chosen: Chosen, stack: ExitStack) -> tuple[list[Side], dict[str, Se
     return sides, sessions
 
 
-def checks() -> ModuleType:
-    """Imported here, because every component of Airflow imports the pages, and this brings numpy and Arrow along."""
-    from sluice.preflight import checks
-
-    return checks
-
-
 def _issues(replication: Replication, sessions: Mapping[str, Session]) -> list[Issue]:
-    issues: list[Issue] = checks().of_master(sessions[MASTER], replication)
+    # Every component of Airflow imports the pages, and this brings numpy and Arrow along.
+    from sluice.preflight.checks import of_master, of_slave
+
+    issues = of_master(sessions[MASTER], replication)
     for name, slave in replication.slaves.items():
-        issues += checks().of_slave(sessions[name], replication, slave, master=sessions[MASTER])
+        issues += of_slave(sessions[name], replication, slave, master=sessions[MASTER])
     return issues
 
 
