@@ -39,6 +39,11 @@ class Terminal(SluiceError):
     finding = ""
     """The message without the remedy, where that is for an apply that stops; empty where it is the same."""
 
+    @property
+    def reason_left_out(self) -> str:
+        """Why a table is left out while the apply continues: it needs a load, not another start of the apply."""
+        return (self.finding or str(self)).replace(RESTART_APPLY, "load the table again").rstrip(".")
+
 
 class DataLost(Terminal):
     """Changes that a slave needs are lost: it becomes INCONSISTENT, and only an initial update helps."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.errors import DataLost, Terminal, Transient, labeled
+from sluice.errors import RESTART_APPLY, DataLost, Terminal, Transient, labeled
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "errors.md"
@@ -58,3 +58,10 @@ def test_a_person_sees_the_code_behind_the_text_once(kind: type[Terminal | Trans
     error = kind("SHOP_ → dr1: no checkpoint.", code="no-checkpoint")
     assert labeled(error) == "SHOP_ → dr1: no checkpoint. [no-checkpoint]"
     assert labeled(Terminal(labeled(error), code="job-ended")) == labeled(error)
+
+
+def test_what_leaves_out_a_table_asks_for_a_load_of_it_instead_of_another_start_of_the_apply() -> None:
+    refused = Terminal(f"public.t: the slave refuses it. Change it there, then {RESTART_APPLY}.", code="test")
+    assert refused.reason_left_out == "public.t: the slave refuses it. Change it there, then load the table again"
+    refused.finding = "public.t: the slave refuses it."
+    assert refused.reason_left_out == "public.t: the slave refuses it"

@@ -45,11 +45,6 @@ def table_not_isolated(failure: Terminal, ties: Sequence[ForeignKey]) -> Termina
     )
 
 
-def reason(failure: Terminal) -> str:
-    """Why the table is inconsistent, without the remedy of an apply that stops."""
-    return (failure.finding or str(failure)).rstrip(".")
-
-
 def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> list[ForeignKey]:
     """The foreign keys between `table` and other tables that are applied."""
     others = [
@@ -95,12 +90,12 @@ def isolated(
         raise failure
     if sessions.replica_role:
         # The slave's foreign keys refuse nothing meanwhile; a load of the table gives the rows what they refer to.
-        return {**before, table: reason(failure)}
+        return {**before, table: failure.reason_left_out}
     registered = sessions.queue.registered()
     foreign_keys = [key for key in sessions.queue.foreign_keys(registered) if key.parent in registered]
     if tied := ties(table, foreign_keys, checkpoint.tables):
         raise table_not_isolated(failure, tied) from failure
-    return {**before, table: reason(failure)}
+    return {**before, table: failure.reason_left_out}
 
 
 KEY_CHANGED = "its key was changed on the master while it was loaded"

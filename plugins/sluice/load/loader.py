@@ -255,7 +255,7 @@ class Loader(BlockWorker):
             blocks = self._blocks(control)
             if blocks.map().tables.keys() <= {table}:
                 raise failure
-            checkpoints.put_tables(states.leave_out({table: (failure.finding or str(failure)).rstrip(".")}))
+            checkpoints.put_tables(states.leave_out({table: failure.reason_left_out}))
             blocks.delete(table)
         self._orders.pop(table, None)
         log.warning("%s: %s is left out, all others are loaded: %s", self.update, table, refused)

@@ -11,6 +11,7 @@ from devstack.postgres import PostgresServer
 from sluice.capture import wildcards
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import by_id
+from sluice.errors import RESTART_APPLY
 from sluice.load import steps
 from sluice.model.names import TableName
 from sluice.vendors.postgres.target import following
@@ -270,7 +271,8 @@ def test_the_slave_is_equal_or_leaves_out_one_table_with_the_reason(
             states = pair.checkpoint.tables
             assert {str(table) for table in states} == set(case.left_out), states
             for table, reason in case.left_out.items():
-                assert reason in states.explain(TableName(*table.split(".")))
+                explained = states.explain(TableName(*table.split(".")))
+                assert reason in explained and RESTART_APPLY not in explained, "the apply continues"
             pair.assert_equal([table for table in pair.tables(pair.slave) if str(table) not in case.left_out])
             assert {str(table) for table in pair.tables(pair.slave)} >= {
                 str(table) for table in pair.tables(pair.master) if str(table) not in case.left_out
