@@ -46,12 +46,25 @@ def test_without_verification_there_is_no_reminder(folder: Path) -> None:
 def test_every_option_is_read(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(
         YAML + 'verify: {schedule: weekly, at: "23:05", zone: Asia/Tokyo, action: repair, tables: "public.*, hr.x", '
-        'mask: "*.iban", '
+        'accept: shop_checks:harmless, mask: "*.iban", '
         "max_repair_rows: 5, sample: 100, daily_sample: 7, parallel: 3, max_age_days: 0, keep_reports_days: 7, "
         "spark_above: 0}\n"
     )
     assert config.load("DEMO_").verify == VerifyOptions(
-        "weekly", "23:05", "Asia/Tokyo", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 7, 3, 0, 7, 0
+        "weekly",
+        "23:05",
+        "Asia/Tokyo",
+        "repair",
+        ("public.*", "hr.x"),
+        "shop_checks:harmless",
+        ("*.iban",),
+        5,
+        100,
+        7,
+        3,
+        0,
+        7,
+        0,
     )
 
 

@@ -15,7 +15,7 @@ IDENTICAL: dict[str, Any] = {
     "transformed": "",
     "waiting": None, "rows_master": 10, "rows_slave": 11, "missing": 0, "extra": 0, "different": 0, "reason": "",
     "position_time": "2026-11-21T00:41:10Z", "seconds": 1.25, "upper_bound": 0.0, "to_repair": 0, "blocks": 3,
-    "blocks_different": 1, "apply_seconds": 0.05, "causes": {}, "set_aside": 0, "rule": "",
+    "blocks_different": 1, "apply_seconds": 0.05, "causes": {}, "accepted": 0, "set_aside": 0, "rule": "",
     "proposed": {}, "rejects_settled": 0,
     "after_repair": None, "not_repaired_because": "", "columns": {}, "looked_at": 0,
 }  # fmt: skip
@@ -49,6 +49,7 @@ def words(text: str) -> str:
             {"sampled": True, "upper_bound": 0.0123},
             "With a confidence of 95 %, at most 1.23 % of either side's rows are.",
         ),
+        ({"accepted": 1}, "1 row more differs as verify.accept accepts. That is no fault."),
         ({"waiting": 4}, "4 changes of this table waited for it."),
         ({"repaired": 5, "rejects_settled": 1, "after_repair": {"found": "identical"}}, "5 rows , 1 change in REJECTS"),
         ({"outcome": "different", "examples": [EXAMPLE]}, "with other values × 2 id = 7 id 7 7 x NULL empty"),

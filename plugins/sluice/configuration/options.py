@@ -13,6 +13,7 @@ from sluice.configuration.section import Options, Section, option, section_of
 from sluice.configuration.values import (
     as_it_is,
     flag,
+    function,
     matching,
     member_of,
     number,
@@ -143,6 +144,8 @@ class VerifyOptions(Options):
     """How a scheduled run treats differences: `verify` reports them, `repair` repairs them."""
     tables: tuple[str, ...] = option(("*",), texts("write schema.table, with * for anything, separated by commas"))
     """Tables to compare, as `schema.table` with `*` for anything."""
+    accept: str | None = option(None, function)
+    """`package.module:function`, which says of two rows that differ whether that is no fault; None: each is one."""
     mask: tuple[str, ...] = option((), COLUMNS)
     """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
     max_repair_rows: int = option(1_000, whole(0, 1_000_000_000))

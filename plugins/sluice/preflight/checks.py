@@ -144,7 +144,7 @@ def _of_slave(
         tables = _resolved(master, replication, covers)
         issues += _places_taken(placement, tables)
         issues += _losses(master, session, replication, slave, tables)
-    issues += _conflict_exits(slave)
+    issues += _user_functions(replication, slave)
     return [issue.at(slave_side(slave.name)) for issue in issues]
 
 
@@ -304,17 +304,17 @@ def _same_database(master: Session, session: Session, replication: Replication, 
         return [Issue("", "a separate database", why, None, remedy=remedy)]
 
 
-def _conflict_exits(slave: SlaveConfig) -> list[Issue]:
-    """Functions of `conflict_rules` that cannot be imported here."""
+def _user_functions(replication: Replication, slave: SlaveConfig) -> list[Issue]:
+    """Functions of the configuration, but those of transformations, that cannot be imported here."""
+    functions = {f"conflict_rules for {pattern}": rule.exit for pattern, rule in slave.conflict_rules}
+    functions["verify.accept"] = replication.verify.accept
     issues = []
-    for pattern, rule in slave.conflict_rules:
+    for of_what, name in functions.items():
         try:
-            if rule.exit is not None:
-                imported(rule.exit)
+            if name is not None:
+                imported(name)
         except FunctionMissing as missing:
-            issues.append(
-                Issue("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Fix it.")
-            )
+            issues.append(Issue("", f"the function of {of_what}", str(missing), None, remedy="Fix it."))
     return issues
 
 

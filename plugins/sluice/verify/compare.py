@@ -27,12 +27,14 @@ from sluice.database.rows import Estimate, RowFormat
 from sluice.database.translation import Translator
 from sluice.executor import Executor
 from sluice.model.logical_type import ORDERED_ALIKE
+from sluice.model.mask import quoted_text
 from sluice.model.names import TableName
 from sluice.model.position import Window
 from sluice.model.shape import Column, TableShape
 from sluice.transform.row_stream import TransformedRows
 from sluice.transform.table_transform import TableTransform
 from sluice.transform.transforms import Transforms
+from sluice.user_function import FunctionMissing, imported, in_one_line
 from sluice.verify import offline_compare
 from sluice.verify.findings import (
     MOST_KEYS,
@@ -48,6 +50,7 @@ from sluice.verify.findings import (
 from sluice.verify.pinned_sessions import PinnedView, gathered
 from sluice.verify.pinned_side import Side
 from sluice.verify.table_reads import (
+    Differing,
     Digests,
     InThisProcess,
     TableReads,
@@ -207,8 +210,8 @@ class _Comparison:
             return
         for unequal_rows in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
             finding.traveled += unequal_rows.traveled
-            for kind, row, copies in unequal_rows.rows:
-                self._keep(kind, [row], copies)
+            for kind, row, copies in self._faults(digests, unequal_rows.rows):
+                self._keep(kind, row, copies)
                 if not finding.key:
                     self._show_copies(kind, row, copies)
         for start in range(0, len(self.before), LOOKED_AT):
@@ -260,8 +263,8 @@ class _Comparison:
         for key, present_row, slave_row in self._rows(digests, keys):
             master_row = self._former_row(key)
             self.finding.rows_master += (master_row is not None) - (present_row is not None)
-            if master_row != slave_row:
-                self._keep(_kind(master_row, slave_row), [key])
+            if master_row != slave_row and not self._accepted(master_row, slave_row):
+                self._keep(_kind(master_row, slave_row), key)
 
     def _former_row(self, key: Row) -> ReadRow:
         row = self.before[key]
@@ -395,20 +398,56 @@ class _Comparison:
         for key, present_row, slave_row in self._rows(digests, keys):
             master_row = self._former_row(key) if key in self.before else present_row
             if not of_master:
-                if master_row is None:
-                    self._keep(Kind.EXTRA, [key])
-            elif master_row != slave_row:
-                self._keep(_kind(master_row, slave_row), [key])
+                if master_row is None and not self._accepted(None, slave_row):
+                    self._keep(Kind.EXTRA, key)
+            elif master_row != slave_row and not self._accepted(master_row, slave_row):
+                self._keep(_kind(master_row, slave_row), key)
 
-    def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
+    def _faults(self, digests: Digests, rows: Sequence[Differing]) -> Iterator[Differing]:
+        """The rows that `verify.accept` does not accept. It is asked about all, so all are read."""
+        if self.view.pair.replication.verify.accept is None:
+            yield from rows
+        elif not self.finding.key:
+            for kind, row, copies in rows:
+                if not self._accepted(*self._of_copies(kind, row), copies):
+                    yield kind, row, copies
+        else:
+            for start in range(0, len(rows), LOOKED_AT):
+                part = {key: (kind, key, copies) for kind, key, copies in rows[start : start + LOOKED_AT]}
+                for key, master_row, slave_row in self._rows(digests, [*part]):
+                    if not self._accepted(master_row, slave_row):
+                        yield part[key]
+
+    def _accepted(self, master_row: ReadRow, slave_row: ReadRow, copies: int = 1) -> bool:
+        """Whether the user's function accepts that these two differ; counts them then. Raises `CouldNotCompare`."""
+        name = self.view.pair.replication.verify.accept
+        if name is None:
+            return False
+        rows = (None if row is None else dict(row) for row in (master_row, slave_row))
+        try:
+            answer = imported(name)(str(self.finding.table), *rows)
+        except FunctionMissing as missing:
+            raise CouldNotCompare(f"verify.accept: {missing}") from missing
+        except (Exception, SystemExit) as error:
+            raise CouldNotCompare(f"verify.accept: {name} fails: {quoted_text(in_one_line(error))}") from error
+        if not isinstance(answer, bool):
+            raise CouldNotCompare(f"verify.accept: {name} returns {type(answer).__name__}, and neither True nor False")
+        self.finding.accepted += copies * answer
+        return answer
+
+    def _keep(self, kind: Kind, row: Row, copies: int = 1) -> None:
+        """`row`: its key; without a key, the whole row."""
         rows = self.finding.found[kind]
-        rows.count += len(keys) if copies is None else copies
-        rows.keys += keys[: MOST_KEYS - len(rows.keys)]
+        rows.count += copies
+        if len(rows.keys) < MOST_KEYS:
+            rows.keys.append(row)
+
+    def _of_copies(self, kind: Kind, row: Row) -> tuple[ReadRow, ReadRow]:
+        values = dict(zip(self.finding.compared, row, strict=True))
+        return (values, None) if kind is Kind.MISSING else (None, values)
 
     def _show_copies(self, kind: Kind, row: Row, copies: int) -> None:
-        values = dict(zip(self.finding.compared, row, strict=True))
-        master_row, slave_row = (values, None) if kind is Kind.MISSING else (None, values)
-        self._show(Example(kind, {}, master_row, slave_row, copies))
+        self._show(Example(kind, {}, *self._of_copies(kind, row), copies))
 
     def _read_examples(self, digests: Digests) -> None:
         """Reads some of the rows that differ, and counts in which columns they do."""

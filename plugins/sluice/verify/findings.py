@@ -132,6 +132,8 @@ class TableFinding:
     blocks: int = 0
     blocks_different: int = 0
     found: dict[Kind, Rows] = field(default_factory=lambda: {kind: Rows() for kind in Kind})
+    accepted: int = 0
+    """Rows that differ as `verify.accept` accepts; they are in none of `found`."""
     columns: dict[str, int] = field(default_factory=dict)
     """Column → in how many of the `looked_at` rows it differs."""
     looked_at: int = 0

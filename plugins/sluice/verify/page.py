@@ -75,5 +75,6 @@ def _noteworthy(table: TableReport) -> bool:
         or table["fell_back"]
         or table["place"]
         or table["transformed"]
+        or table["accepted"]
         or table["waiting"]
     )

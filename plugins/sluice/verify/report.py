@@ -72,6 +72,7 @@ def _finding(finding: TableFinding, mask: Mask) -> FindingReport:
         "extra": counts[Kind.EXTRA],
         "different": counts[Kind.DIFFERENT],
         "causes": _causes(finding, mask),
+        "accepted": finding.accepted,
         "set_aside": finding.rejected,
         "to_repair": finding.faults,
         "waiting": finding.waiting,

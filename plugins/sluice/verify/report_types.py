@@ -42,6 +42,7 @@ class FindingReport(TypedDict):
     extra: int
     different: int
     causes: Causes
+    accepted: int
     set_aside: int
     to_repair: int
     waiting: int | None

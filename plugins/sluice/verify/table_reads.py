@@ -33,14 +33,15 @@ BlockSums = list[tuple[int, int, str]]
 ReadRows = list[DigestedRow]
 """Rows with their digests; of a table without a key `Copies`, which have the same form: a number, then texts."""
 Ask = Callable[[Session], ReadRows]
+Differing = tuple[Kind, Row, int]
+"""How a row differs, its key (without a key, the whole row), and how many copies."""
 
 
 @dataclass(frozen=True)
 class Unequal:
     """The rows of some blocks that differ."""
 
-    rows: list[tuple[Kind, Row, int]]
-    """How each differs, its key (without a key, the whole row), and how many copies."""
+    rows: list[Differing]
     traveled: int
     """How many rows, or digests of rows, were read."""
 
