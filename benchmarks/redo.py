@@ -32,8 +32,7 @@ from devstack.ports import free_port
 from sluice.errors import Terminal
 from sluice.model.names import Naming, Prefix
 from sluice.redo import blocks
-from sluice.redo.proxy_client import ProxyClient
-from sluice.redo.stager import Archive, Stager
+from sluice.redo.stager import Archive, ProxyClient, Stager
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.redo.definitions import Definitions
 from sluice.vendors.stream.redo.merge import ThreadId, Transaction

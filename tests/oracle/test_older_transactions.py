@@ -9,8 +9,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from sluice.vendors.oracle.source.older_transactions import Observation, Owner, observe, older_transactions
-from sluice.vendors.oracle.source.position import InstanceLost, Thread, take
+from sluice.vendors.oracle.source.position import (
+    InstanceLost,
+    Observation,
+    Owner,
+    Thread,
+    observe,
+    older_transactions,
+    take,
+)
 from tests.oracle.transaction_model import Reader, Settings, World
 
 ONE = Settings()

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from sluice.capture.plan import Add, Alter, Remove, Reorder, Repair, plan
 from sluice.configuration.resolve import ResolvedTable
+from sluice.database.capture import RegisteredTable
 from sluice.model.names import TableName
-from sluice.model.registration import RegisteredTable
 
 IUD = frozenset("IUD")
 

@@ -17,8 +17,7 @@ from sluice.database.errors import DatabaseUnreachable
 from sluice.redo import blocks
 from sluice.redo.disk_groups import ServedDiskGroups
 from sluice.redo.proxy import Refused
-from sluice.redo.proxy_client import Entry
-from sluice.redo.stager import Archive, Stager
+from sluice.redo.stager import Archive, Entry, Stager
 from sluice.vendors.oracle.source.asm import LARGEST_RAW, Disks
 from tests.unit import redo_vectors
 

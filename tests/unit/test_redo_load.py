@@ -28,11 +28,10 @@ from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.redo.errors import BetweenCommits
-from sluice.vendors.stream.redo.key_order import locate
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import Recorded
 from sluice.vendors.stream.session import StreamSession
-from sluice.vendors.stream.source import StreamQueue
+from sluice.vendors.stream.source import StreamQueue, locate
 from tests.errors import raises_code
 from tests.examples import examples
 from tests.unit.redo_output import (

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sluice.model.change import Action
 from sluice.model.names import Naming
 from sluice.vendors.stream.lines import Change, parse, write_rows
+from sluice.vendors.stream.redo.definitions import TableReader
 from sluice.vendors.stream.redo.errors import Unfit
 from sluice.vendors.stream.redo.messages import head, payload_of, schema_of
-from sluice.vendors.stream.redo.rows import TableReader
 from sluice.vendors.stream.redo.types import converter
 from tests.unit.redo_output import COLUMNS, checkpoint, delete, insert, message, row, schema, update
 

@@ -9,7 +9,7 @@ from sluice.model.names import Prefix
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.redo.merger import Merger
-from sluice.vendors.stream.redo.takeover import position_in_stream
+from sluice.vendors.stream.redo.redo_stream import position_in_stream
 from sluice.vendors.stream.session import StreamSession
 from tests.errors import raises_code
 from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, folder, insert, transaction

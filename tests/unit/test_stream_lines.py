@@ -21,7 +21,7 @@ from sluice.model.table_definition import (
 )
 from sluice.vendors.stream.errors import Malformed
 from sluice.vendors.stream.lines import Change, Commit, Header, RowChange, items_of, parse, write, write_rows
-from sluice.vendors.stream.row_lines import RowLines
+from sluice.vendors.stream.reader import RowLines
 from tests.unit.streams import TABLE, defined
 
 HOSTILE = [

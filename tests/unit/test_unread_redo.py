@@ -9,8 +9,7 @@ import pytest
 from sluice.model.names import Prefix
 from sluice.redo import blocks, redo_thread
 from sluice.redo.blocks import LogHeader
-from sluice.redo.proxy_client import Entry
-from sluice.redo.stager import Archive
+from sluice.redo.stager import Archive, Entry
 from sluice.redo.unread_redo import UnreadRedo, unread
 from sluice.vendors.stream.redo.merge import ThreadId
 from sluice.vendors.stream.redo.merger import Merger

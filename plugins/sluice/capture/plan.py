@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sluice.configuration.resolve import ResolvedTable
+from sluice.database.capture import RegisteredTable
 from sluice.model.names import TableName
-from sluice.model.registration import RegisteredTable
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,23 @@ from typing import Protocol
 from sluice.configuration.rule import TablePattern
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
-from sluice.model.registration import RegisteredTable
+
+
+@dataclass(frozen=True)
+class RegisteredTable:
+    """A row of TABLES, with the fault of its capture."""
+
+    table: TableName
+    actions: frozenset[str]
+    """Letters of I, U and D; empty: its changes are not captured."""
+    status: str
+    """CREATING until the triggers exist, then OK."""
+    repl_key: int
+    """The order in which tables are loaded."""
+    trigger: str
+    debug: bool
+    faults: tuple[str, ...] = ()
+    """The fault in words: `trigger "DEMO_TR01_u" is disabled`."""
 
 
 class TablesUnfit(Terminal):

@@ -18,9 +18,8 @@ from devstack import openlogreplicator
 from sluice.configuration.redo import RedoOptions
 from sluice.model.names import Prefix
 from sluice.redo import blocks, checkpoints, program_configuration
-from sluice.redo.proxy_client import Entry
 from sluice.redo.redo_thread import RedoThread
-from sluice.redo.stager import Archive, Stager
+from sluice.redo.stager import Archive, Entry, Stager
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger

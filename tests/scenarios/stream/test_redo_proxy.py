@@ -28,8 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.redo import blocks, proxy
-from sluice.redo.proxy_client import Entry, Limits, NotPacked, ProxyClient, ProxyRefuses, unpack
-from sluice.redo.stager import Archive, LogDamaged, Stager
+from sluice.redo.stager import Archive, Entry, Limits, LogDamaged, NotPacked, ProxyClient, ProxyRefuses, Stager, unpack
 from tests.airflow_home import ROOT
 from tests.errors import raises_code
 from tests.examples import examples

@@ -19,6 +19,7 @@ from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
+from sluice.model.key_ranges import located
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
@@ -27,8 +28,18 @@ from sluice.vendors.stream.errors import ChangesLost, OtherStream, StreamUnreach
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
-from sluice.vendors.stream.redo import key_order
 from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
+
+# The order of a table's keys on an Oracle master, from their texts alone.
+#
+# Its sessions compare texts by their bytes (NLS_SORT = BINARY).
+
+
+def locate(shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    """For each key, how many of the sorted `bounds` are at or below it."""
+    types = vendor_of(FIRST).types
+    return located([types.logical(column.type).kind for column in shape.key], bounds, keys)
+
 
 FEEDS = "feeds"
 """The folder, beside the files, with the positions of feeds."""
@@ -162,7 +173,7 @@ class StreamQueue:
 
     def locate(self, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
         """The order of an Oracle master: tables are loaded only beside a stream of redo."""
-        return key_order.locate(shape, bounds, keys)
+        return locate(shape, bounds, keys)
 
     def purged(self) -> list[Position]:
         """None: missing files are noticed where they are needed."""
@@ -257,9 +268,9 @@ class RecordedStream(RecordedSource):
         return receiver.Receiver(address, database, folder, begin)
 
     def takeover(self, connection: Session, position: Position) -> Position | None:
-        from sluice.vendors.stream.redo import takeover
+        from sluice.vendors.stream.redo import redo_stream
 
-        return takeover.position_in_stream(connection, position)
+        return redo_stream.position_in_stream(connection, position)
 
     def redo_stream(self, folder: Path) -> RedoStream:
         from sluice.vendors.stream.redo.redo_stream import Recorded

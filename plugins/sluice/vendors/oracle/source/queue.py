@@ -25,10 +25,9 @@ from sluice.vendors.oracle import catalog, key_order, names
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of
 from sluice.vendors.oracle.session import Value
 from sluice.vendors.oracle.source import blocks, position
-from sluice.vendors.oracle.source.bound import Bound
-from sluice.vendors.oracle.source.older_transactions import observe, older_transactions, stream_behind, threads_unread
+from sluice.vendors.oracle.source.position import observe, older_transactions, stream_behind, threads_unread
 from sluice.vendors.oracle.source.reader import Condition, listed, of_table
-from sluice.vendors.oracle.source.server import Server
+from sluice.vendors.oracle.source.server import Bound, Server
 from sluice.vendors.oracle.source.tables_registry import Registry
 
 DEBUG_KEYS = 1_000_000

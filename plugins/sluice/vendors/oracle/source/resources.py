@@ -17,7 +17,7 @@ from sluice.model.names import Prefix
 from sluice.vendors.common.locks import SECONDS
 from sluice.vendors.oracle.sessions import NAMED_LOCKS
 from sluice.vendors.oracle.source import preflight_master
-from sluice.vendors.oracle.source.bound import Bound
+from sluice.vendors.oracle.source.server import Bound
 from sluice.vendors.oracle.source.tables_registry import Registry
 
 STEPS: tuple[str, ...] = ("resources_v1",)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from sluice.database.capture import RegisteredTable
 from sluice.model.names import TableName
-from sluice.model.registration import RegisteredTable
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.session import Value
 from sluice.vendors.oracle.source import fitness
-from sluice.vendors.oracle.source.bound import Bound
+from sluice.vendors.oracle.source.server import Bound
 
 OK = "OK"
 NOTHING = " "

@@ -33,15 +33,16 @@ from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import SHORT
 from sluice.vendors.oracle.errors import of_row, of_trigger
 from sluice.vendors.oracle.session import OracleSession, Value, binds_of, native, quoted
-from sluice.vendors.oracle.target.slave_tables import (
+from sluice.vendors.oracle.target.tables import (
+    OracleAlterer,
     SlaveColumn,
     SlaveTable,
     SlaveTables,
     Words,
+    clause,
     differing,
     unfit,
 )
-from sluice.vendors.oracle.target.tables import OracleAlterer, clause
 
 # The statements of Oracle that apply changes one by one, for `sluice.vendors.common.replay`.
 #

@@ -14,7 +14,7 @@ from sluice import sql_files
 from sluice.database.changes import WaitingChange, WaitingTable
 from sluice.database.errors import DatabaseRefused, LockNotAvailable
 from sluice.errors import SluiceError
-from sluice.model import server_identity, table_definition
+from sluice.model import table_definition
 from sluice.model.blocks import Key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.items_limit import Room
@@ -22,12 +22,11 @@ from sluice.model.joining import Rows
 from sluice.model.names import TableName
 from sluice.model.position import Position, Window
 from sluice.model.purging import Backlog
-from sluice.model.server_identity import Origin, master_replaced
 from sluice.model.shape import TableShape
 from sluice.vendors.common.items_queue import ItemsQueue, parsed
-from sluice.vendors.postgres import catalog, foreign_keys, key_order
+from sluice.vendors.postgres import catalog, foreign_keys, key_order, snapshot_position
 from sluice.vendors.postgres.connection import PostgresSession, literal, native
-from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.snapshot_position import Origin, SnapshotPosition, master_replaced
 from sluice.vendors.postgres.source import owner_code, snapshot
 from sluice.vendors.postgres.source.bound import Bound
 from sluice.vendors.postgres.source.owner_code import OwnerCode
@@ -61,7 +60,7 @@ class PostgresQueue(Bound, ItemsQueue):
         row = self.session.execute(statement).fetchone()
         assert row is not None
         low, next_xid, snapshot, high, time, lsn, system, timeline = row
-        origin = Origin(system, timeline, server_identity.offset(lsn))
+        origin = Origin(system, timeline, snapshot_position.offset(lsn))
         before = None if previous is None else SnapshotPosition.of(previous)
         if before is not None:
             self._expect_history(before, origin)
@@ -116,7 +115,7 @@ class PostgresQueue(Bound, ItemsQueue):
             return
         if former.system != now.system and self._upgraded(before):
             return
-        if not server_identity.same_server(former, now):
+        if not snapshot_position.same_server(former, now):
             self._prove(former, now)
 
     def _upgraded(self, former: SnapshotPosition) -> bool:
@@ -143,8 +142,8 @@ class PostgresQueue(Bound, ItemsQueue):
             statement = sql_files.render("postgres", "position_history")
             first = self.session.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
             history = first[0] if first else None
-        left = server_identity.switches(history) if history is not None else None
-        server_identity.prove(former, now, left, server_identity.offset(replayed) if replayed else None)
+        left = snapshot_position.switches(history) if history is not None else None
+        snapshot_position.prove(former, now, left, snapshot_position.offset(replayed) if replayed else None)
         log.warning("The master failed over, from %s to %s. All that was seen is there: it continues", former, now)
 
     def secure(self, position: Position) -> list[Position]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from sluice import sql_files
+from sluice.database.capture import RegisteredTable
 from sluice.model.names import TableName
-from sluice.model.registration import RegisteredTable
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.source.bound import Bound
 

@@ -28,11 +28,10 @@ from sluice.vendors.stream.lines import Change, Commit, RowChange
 from sluice.vendors.stream.recorder import recorded_elsewhere
 from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
 from sluice.vendors.stream.redo.errors import Unfit, begins_later, no_keys, output_damaged, thread_silent
-from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
 from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.redo.spool import free
-from sluice.vendors.stream.redo.threads import Checkpoint, ThreadOutput, folders
+from sluice.vendors.stream.redo.threads import Checkpoint, SchemaCheckpoint, ThreadOutput, folders
 from sluice.vendors.stream.redo.types import UNITS
 from sluice.vendors.stream.writer import FILE_BYTES, Writer
 
