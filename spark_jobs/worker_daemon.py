@@ -19,7 +19,7 @@ from spark_jobs.allocator import keep_pages_for_a_while
 IMPORTED = (
     "pandas",  # by Arrow, with the first value that a worker converts
     "pyarrow.compute",
-    "sluice.apply.stage_task",
+    "sluice.apply.stage_driver",
     "spark_jobs.apply_task",
     "sluice.load.loader",
     "sluice.load.transfer.exporter",

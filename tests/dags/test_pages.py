@@ -270,7 +270,7 @@ def test_a_report_is_served_and_nothing_else_of_the_folder(client: TestClient, a
 
 
 def test_the_link_of_a_run_leads_to_its_report(client: TestClient, report: str) -> None:
-    from sluice.airflow.report_link import ReportLink
+    from sluice.airflow.steps_resync import ReportLink
 
     class Key:
         run_id = RUN

@@ -18,7 +18,7 @@ from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
-from sluice.cli import add, grants, remove, sides
+from sluice.cli import add, remove, sides
 from sluice.cli.connections import connection_unknown
 from sluice.cli.sides import NoPassword
 from sluice.cli.where import Where
@@ -414,7 +414,7 @@ def test_a_table_that_is_altered_meanwhile_gets_its_grants(shop: Shop) -> None:
 def test_an_error_of_an_administrators_session_is_shown_unchanged(shop: Shop) -> None:
     side = sides.Side("master", "shop_master", shop.server.info(shop.master), admin=shop.server.info(shop.master))
     with pytest.raises(StatementFailed, match="division by zero"):
-        grants.carried_out(side, ["SELECT 1/0"])
+        sides.carried_out(side, ["SELECT 1/0"])
 
 
 def test_a_foreign_file_is_never_overwritten(shop: Shop) -> None:

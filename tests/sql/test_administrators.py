@@ -12,7 +12,7 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice import config, sql_files
 from sluice.capture import resources
-from sluice.cli import grants
+from sluice.cli import sides
 from sluice.cli.sides import Side
 from sluice.control.checkpoint import CheckpointStore
 from sluice.model.connection import ConnectionInfo
@@ -178,7 +178,7 @@ def test_finding_out_what_the_account_lacks_runs_nothing_of_it_as_an_administrat
         "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
     )
     (replication,) = config.survey(tmp_path).replications
-    grants.planned(
+    sides.planned(
         replication,
         Side("master", "m", held.account, held.login),
         [Side("dr1", "s", held.account, held.login)],

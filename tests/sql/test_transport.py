@@ -18,7 +18,7 @@ from sluice.coordination.redis_store import StoreRefuses, StoreUnreachable
 from sluice.database.errors import DatabaseRefused
 from sluice.model.connection import ConnectionInfo
 from sluice.model.issue import Severity
-from sluice.preflight import transport
+from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect, uri
 from tests.authority import Authority
 
@@ -119,19 +119,19 @@ def test_a_server_without_tls_is_refused_over_a_network(postgres: PostgresServer
 
 
 def test_less_than_a_proof_is_the_connections_choice_and_warned_of(secured: Secured) -> None:
-    assert transport.of_database("master", secured.info) == []
+    assert checks.of_database("master", secured.info) == []
     chosen = replace(secured.info, options={"sslmode": "require"})
     with connect(chosen, application="test") as connection:
         assert connection.pgconn.ssl_in_use
-    (warning,) = transport.of_database("master", chosen)
+    (warning,) = checks.of_database("master", chosen)
     assert "sslmode verify-full (the connection says require)" in str(warning)
-    assert transport.of_database("master", replace(chosen, host="127.0.0.1")) == []
+    assert checks.of_database("master", replace(chosen, host="127.0.0.1")) == []
 
 
 def test_a_redis_that_obeys_everybody_is_warned_of(
     redis_server: RedisServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    assert transport.of_redis(redis_server.url) == []
+    assert checks.of_redis(redis_server.url) == []
     opened = RedisServer(tmp_path / "open")
     opened.start()
     request.addfinalizer(opened.stop)
@@ -139,21 +139,21 @@ def test_a_redis_that_obeys_everybody_is_warned_of(
         administrator.config_set("requirepass", "")
     without = f"redis://127.0.0.1:{opened.port}/0"
     for address in (without, f"redis://default:any@127.0.0.1:{opened.port}/0"):
-        (warning,) = transport.of_redis(address)
+        (warning,) = checks.of_redis(address)
         assert str(warning).startswith(f"Redis, 127.0.0.1:{opened.port}: a password: everybody")
     with redis.from_url(without) as administrator:
         administrator.execute_command("ACL", "SETUSER", "sluice", "on", ">secret", "~*", "+@all")
         administrator.execute_command("ACL", "SETUSER", "default", "off")
     with pytest.raises(StoreRefuses) as refused:
-        transport.of_redis(without)
-    assert transport.no_redis(refused.value).severity is Severity.ERROR
-    assert transport.of_redis(f"redis://sluice:secret@127.0.0.1:{opened.port}/0") == []
+        checks.of_redis(without)
+    assert checks.no_redis(refused.value).severity is Severity.ERROR
+    assert checks.of_redis(f"redis://sluice:secret@127.0.0.1:{opened.port}/0") == []
     named = f"redis://sluice:secret@{HOST}:{opened.port}/0"
-    (warning,) = transport.of_redis(named)
+    (warning,) = checks.of_redis(named)
     assert "in clear" in str(warning) and "rediss://" in str(warning)
     opened.stop()
     with pytest.raises(StoreUnreachable):
-        transport.of_redis(without)
+        checks.of_redis(without)
 
 
 @pytest.fixture
@@ -172,15 +172,15 @@ def test_each_command_that_redis_refuses_is_named(administered: tuple[RedisServe
     documented = ("on", ">secret", "resetkeys", "~sluice:*", "-@all", "+@read", "+@write", "+@scripting",
                   "+@transaction", "+@connection", "+@pubsub")  # fmt: skip
     administrator.execute_command("ACL", "SETUSER", "sluice", "reset", *documented)
-    assert transport.of_redis(address) == [], "the rights that the remedy gives are enough"
+    assert checks.of_redis(address) == [], "the rights that the remedy gives are enough"
     for command in ("eval", "pexpire", "set", "hgetall", "xadd", "del", "scan", "multi"):
         administrator.execute_command("ACL", "SETUSER", "sluice", f"-{command}")
-        (issue,) = transport.of_redis(address)
+        (issue,) = checks.of_redis(address)
         named = "EVAL" if command == "pexpire" else command.upper()
         assert (issue.what, issue.severity) == (f"the command {named}", Severity.ERROR)
         administrator.execute_command("ACL", "SETUSER", "sluice", f"+{command}")
     administrator.execute_command("ACL", "SETUSER", "sluice", "resetkeys", "~other:*")
-    (issue,) = transport.of_redis(address)
+    (issue,) = checks.of_redis(address)
     assert issue.what.startswith("the commands SET, GET,")
     assert "~sluice:*" in issue.remedy
     assert all(administrator.pttl(name) > 0 for name in administrator.keys("sluice:check:*"))
@@ -192,15 +192,15 @@ def test_a_redis_that_may_evict_or_is_almost_full_is_warned_of(
     server, administrator = administered
     used = int(administrator.info("memory")["used_memory"])
     administrator.config_set("maxmemory", 40 * used)
-    assert transport.of_redis(server.url) == []
+    assert checks.of_redis(server.url) == []
     administrator.config_set("maxmemory-policy", "allkeys-lru")
-    (issue,) = transport.of_redis(server.url)
+    (issue,) = checks.of_redis(server.url)
     assert (issue.what, issue.severity) == ("maxmemory-policy noeviction", Severity.WARNING)
     administrator.config_set("maxmemory-policy", "noeviction")
     for number in range(36):
         administrator.set(f"filling{number}", "x" * used)
-    (issue,) = transport.of_redis(server.url)
+    (issue,) = checks.of_redis(server.url)
     assert issue.what == "memory"
     administrator.config_set("maxmemory", used)
     with pytest.raises(StoreUnreachable, match="Redis is full"):
-        transport.of_redis(server.url)
+        checks.of_redis(server.url)

@@ -13,7 +13,7 @@ import pytest
 
 from sluice.airflow import job_runner, jobs
 from sluice.airflow.job import Job, JobState, Kind, Owner
-from sluice.airflow.job_output import JobOutput
+from sluice.airflow.job_trigger import JobOutput
 from sluice.airflow.process_identity import ProcessIdentity, session_members
 from tests.waiting import awaited
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice import listeners
-from sluice.preflight import transport
+from sluice.preflight import checks
 from sluice.vendors.stream.redo.receiver import Receiver
 from tests.errors import raises_code
 
@@ -23,8 +23,8 @@ def test_people_who_can_log_in_to_the_capture_host_are_named() -> None:
         account("root", 0, "/bin/bash"), account("oracle", 54, "/bin/bash"), account("sluice", 1001, "/bin/bash"),
         account("nobody", 65534, "/usr/sbin/nologin"), account("backup", 1500, "/usr/sbin/nologin"),
     ]  # fmt: skip
-    assert transport.of_capture_host(machine, 1001) == []
-    (issue,) = transport.of_capture_host([*machine, account("anna", 1002, "/bin/zsh")], 1001)
+    assert checks.of_capture_host(machine, 1001) == []
+    (issue,) = checks.of_capture_host([*machine, account("anna", 1002, "/bin/zsh")], 1001)
     assert "anna" in issue.what and "oracle" not in issue.what and "capture_redo" in issue.remedy
 
 

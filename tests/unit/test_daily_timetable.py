@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.options import VerifyOptions
-from sluice.configuration.yaml_file import read
+from sluice.configuration.sources import read_yaml
 from tests.examples import examples
 
 ZONES = [
@@ -122,7 +122,7 @@ def test_airflow_stores_it_and_reads_it_again() -> None:
 )
 def test_a_wrong_time_or_zone_is_refused_where_it_stands(written: str, problem: str, tmp_path: Path) -> None:
     mistakes: list[Mistake] = []
-    node = read(tmp_path / "shop.yaml", f"schedule: weekly\n{written}\n", mistakes)
+    node = read_yaml(tmp_path / "shop.yaml", f"schedule: weekly\n{written}\n", mistakes)
     VerifyOptions.from_node(node, mistakes)
     (mistake,) = mistakes
     assert problem in str(mistake)

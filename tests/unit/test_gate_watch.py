@@ -5,7 +5,7 @@ import pytest
 from sluice.apply import apply_loop
 from sluice.apply.apply_loop import GateWatch
 from sluice.coordination.gate import Closure
-from sluice.coordination.signals import Signals, SignalsRead
+from sluice.coordination.requests import Signals, SignalsRead
 
 CLOSED = Closure("admin", "anna", "a migration", "2026-01-01T00:00:00+00:00")
 

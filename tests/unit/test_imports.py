@@ -441,7 +441,7 @@ def test_the_bootstrap_and_the_parser_of_the_command_need_no_package() -> None:
     import sys
 
     devstack = ("account", "cli", "testing", "home", "machine", "npm_archive", "postgres_releases")
-    library = ("arguments", "bootstrap", "command", "operate_arguments")
+    library = ("arguments", "bootstrap", "command")
     ours = [f"devstack.{name}" for name in devstack] + [f"sluice.cli.{name}" for name in library]
     places = [ROOT / "devstack" / f"{name}.py" for name in devstack]
     found = [
@@ -462,7 +462,7 @@ def test_airflow_sees_one_file_of_plugins_at_most() -> None:
 
 def test_workers_of_airflow_neither_compare_nor_load_rows() -> None:
     """Comparisons and loads are separate processes: a worker of Airflow starts them and reads what they report."""
-    reading = {f"sluice.load.{name}" for name in ("block_writer", "loader", "shared_load", "worker")}
+    reading = {f"sluice.load.{name}" for name in ("loader", "shared_load", "worker")}
     reading |= {f"sluice.load.transfer.{name}" for name in ("exporter", "importer")}
     compared = ("compare", "executor_reads", "offline_compare", "pinned_sessions", "pinned_side")
     reading |= {f"sluice.verify.{name}" for name in (*compared, "table_reads")}

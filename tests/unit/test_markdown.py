@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from sluice.airflow.approval import _question
-from sluice.airflow.markdown import code
+from sluice.airflow.kept_answer import code
 from sluice.airflow.steps_failover import question as failover_question
 from sluice.airflow.steps_resync import question
 

@@ -6,8 +6,7 @@ import redis
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.redis_store import StoreUnreachable
-from sluice.coordination.requests import Requests
-from sluice.coordination.signals import Signals, SignalsRead
+from sluice.coordination.requests import Requests, Signals, SignalsRead
 from sluice.model.names import Prefix
 from sluice.model.requests import SnapshotsRequest
 

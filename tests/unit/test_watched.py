@@ -13,8 +13,8 @@ from sluice.airflow.pages.gathering import Gathered
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
+from sluice.cli.arguments import arguments_of_act
 from sluice.cli.operate import run_act, run_gate, run_logs
-from sluice.cli.operate_arguments import arguments_of_act
 from sluice.coordination.live_state import LiveState, Past
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant

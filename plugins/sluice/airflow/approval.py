@@ -18,8 +18,7 @@ from sluice.airflow import transfer_form
 from sluice.airflow.arrival_trigger import ArrivalTrigger
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.kept_answer import APPROVE, REJECT, KeepsAnswer, answered
-from sluice.airflow.markdown import code
+from sluice.airflow.kept_answer import APPROVE, REJECT, KeepsAnswer, answered, code
 from sluice.airflow.multi_slave import has_several_slaves
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER

@@ -1,6 +1,7 @@
 """Questions to people, whose answer survives a retry of the task."""
 
 import logging
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NoReturn
@@ -15,6 +16,22 @@ from sluice.airflow.answer_trigger import AnswerTrigger
 from sluice.airflow.failure import as_airflow
 from sluice.coordination import redis_store
 from sluice.coordination.records import Asked
+
+# Quotes foreign texts in Markdown that Airflow shows, so that nothing in them becomes a link or a heading.
+
+
+def code(text: str) -> str:
+    """The text as inline code."""
+    fence = "`" * (_longest_run(text) + 1)
+    # A blank line would end the paragraph and with it the code.
+    line = " ".join(text.split())
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
 
 log = logging.getLogger("sluice.airflow")
 

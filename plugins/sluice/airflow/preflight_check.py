@@ -22,7 +22,7 @@ from sluice.load.preparation import captured_tables
 from sluice.load.selection import Selection
 from sluice.model.issue import MASTER, Issue, Severity, errors, slave_side
 from sluice.model.names import Prefix
-from sluice.preflight import checks, transport
+from sluice.preflight import checks
 
 log = logging.getLogger("sluice.airflow")
 
@@ -119,7 +119,7 @@ def _issues(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Is
     with ExitStack() as sessions:
         issues_so_far = _as(_of_redis(), light)
         if replication.redo is not None:
-            issues_so_far += transport.of_capture_host(pwd.getpwall(), os.geteuid())
+            issues_so_far += checks.of_capture_host(pwd.getpwall(), os.geteuid())
         master = None if stream else _of_master(task, replication, sessions, issues_so_far, light)
         if stream and not light:
             issues_so_far += _of_rows(task)
@@ -151,7 +151,7 @@ def _of_rows(task: TaskContext) -> list[Issue]:
         update = update_of(task.of_slave(name))
         server = update.master_info.server
         with update.connect_master() as master:
-            vendor, issues = master_of(master.vendor), transport.of_database(MASTER, update.master_info)
+            vendor, issues = master_of(master.vendor), checks.of_database(MASTER, update.master_info)
             issues += [issue.at(MASTER, server) for issue in vendor.preflight.of_master(master, task.replication)]
             if not errors(issues):
                 tables = captured_tables(update, master)
@@ -163,9 +163,9 @@ def _of_rows(task: TaskContext) -> list[Issue]:
 
 def _of_redis() -> list[Issue]:
     try:
-        return transport.of_redis(connections.redis_url())
+        return checks.of_redis(connections.redis_url())
     except SluiceError as error:
-        return [transport.no_redis(error)]
+        return [checks.no_redis(error)]
 
 
 def _of_master(
@@ -178,7 +178,7 @@ def _of_master(
         master = sessions.enter_context(task.master())
         info = task.info(replication.master)
         server = info.server
-        issues_so_far += transport.of_database(MASTER, info)
+        issues_so_far += checks.of_database(MASTER, info)
         issues = [issue.at(MASTER, server) for issue in checks.of_master(master, replication, light=light)]
         issues_so_far += _as(issues, light)
         log.info("%s: reached the master %s", task, server)
@@ -194,7 +194,7 @@ def _of_slave(
         with _noting_refusal(task, slave_side(name), slave, issues_so_far), task.at(slave) as session:
             info = task.info(slave)
             server = info.server
-            issues_so_far += transport.of_database(slave_side(name), info)
+            issues_so_far += checks.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
             if not light:
                 issues_so_far += _of_former_names(task, session, slave)

@@ -15,8 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from sluice.airflow import comparison_job, state_paths
 from sluice.airflow.comparison_job import Comparison
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.kept_answer import APPROVE, REJECT, KeepsAnswer, answered
-from sluice.airflow.markdown import code
+from sluice.airflow.kept_answer import APPROVE, REJECT, KeepsAnswer, answered, code
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile, resources

@@ -44,7 +44,7 @@ from sluice.database.control import Owner
 from sluice.database.registry import master_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
-from sluice.failover import former_master, survey
+from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.load import clearing
 from sluice.model.failover import Action, Sheet
@@ -189,7 +189,7 @@ def keep_definitions(task: TaskContext) -> str:
                         return "not installed"
                     sheet = survey.read_sheet(failover, master)
             kept += [name] if survey.keep_sheet(failover, sheet) else []
-            if text := former_master.keep_apart(failover):
+            if text := survey.keep_apart(failover):
                 log.error("%s: %s", one, text)
         except SluiceError as failure:
             log.warning("%s: the master's definitions are not kept there: %s", one, failure)

@@ -10,17 +10,18 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
-from airflow.sdk import Context, get_current_context, task
+from airflow.providers.standard.decorators.python import _PythonDecoratedOperator
+from airflow.sdk import BaseOperatorLink, Context, get_current_context, task
+from airflow.sdk.bases.decorator import task_decorator_factory
 
 from sluice import config, whole_files
 from sluice.airflow import asset_events, comparison_job, forms, notify, preflight_check, state_paths
 from sluice.airflow.comparison_job import Comparison
 from sluice.airflow.daily_timetable import DailyTime
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.markdown import code
-from sluice.airflow.report_link import reporting
+from sluice.airflow.kept_answer import code
 from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
@@ -38,6 +39,28 @@ from sluice.verify import page, report
 from sluice.verify.findings import Outcome, TableFinding
 from sluice.verify.report_types import Report, TableReport
 from sluice.verify.resync import Action, TableResult
+
+# Tasks with a button "Report" in Airflow, which opens the report of their run.
+
+
+class ReportLink(BaseOperatorLink):
+    """A link to the run's report."""
+
+    name = "Report"
+
+    def get_link(self, operator: object, *, ti_key: Any) -> str:
+        """Airflow calls it when the task has ended."""
+        return state_paths.report_link(ti_key.run_id)
+
+
+class _Reporting(_PythonDecoratedOperator):
+    operator_extra_links = (ReportLink(),)
+
+
+def reporting(**options: Any) -> Any:
+    """Like Airflow's `task`, with the link: `@reporting(retries=3)`."""
+    return task_decorator_factory(decorated_operator_class=_Reporting, **options)
+
 
 log = logging.getLogger("sluice.airflow")
 

@@ -34,8 +34,7 @@ from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.coordination.gate import ERROR, Closure, Gate
 from sluice.coordination.lease import Lease, LeaseHeld
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
-from sluice.coordination.requests import Requests
-from sluice.coordination.signals import Signals
+from sluice.coordination.requests import Requests, Signals
 from sluice.counted import counted
 from sluice.database.errors import LoginRefused
 from sluice.errors import DataLost, SluiceError, Terminal, Transient, labeled

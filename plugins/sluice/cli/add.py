@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sluice import config
 from sluice.capture.resources import install
-from sluice.cli import airflow, grants, sides
+from sluice.cli import airflow, sides
 from sluice.cli.arguments import tables_of
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
@@ -237,10 +237,10 @@ def _equip(
 ) -> None:
     """Prints what is lacking and, with an administrator's log-in, runs it. Raises `statements-needed`."""
     for _ in range(RUNS):
-        statements = grants.planned(replication, master, slaves)
+        statements = sides.planned(replication, master, slaves)
         missing = [side for side in (master, *slaves) if statements[side.name]]
         for side in missing:
-            shown = grants.explained(side, statements[side.name])
+            shown = sides.explained(side, statements[side.name])
             role = side.accounts.create_role(side.account)
             if print_only and role in statements[side.name]:
                 after = statements[side.name].index(role) + 1
@@ -257,13 +257,13 @@ def _equip(
         if not console.confirm(f"Run this as {logins}?"):
             raise statements_needed(side.name for side in missing)
         for side in able:
-            grants.carried_out(side, statements[side.name])
+            sides.carried_out(side, statements[side.name])
 
 
 def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> list[Issue]:
     """Checks both sides as their accounts; returns the errors that are fixed in the file, which does not exist yet.
     Raises `NotReady`."""
-    found = grants.as_accounts(replication, master, slaves)
+    found = sides.as_accounts(replication, master, slaves)
     in_file = [issue for issue in errors(found) if issue.in_file]
     issues = [issue.softened() if issue.in_file else issue for issue in found]
     for issue in issues:

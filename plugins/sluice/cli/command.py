@@ -12,7 +12,6 @@ from functools import partial
 
 from sluice import __version__
 from sluice.cli import arguments as options
-from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError, labeled
 from sluice.log_texts import plain
 from sluice.paths import INSTALLED, PROGRAM
@@ -35,11 +34,11 @@ _COMMANDS = {
     "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add, "commands"),
     "remove": ("remove a replication, or one of its slaves", options.arguments_of_remove, "commands"),
     "status": ("show the replications and their slaves", options.arguments_of_status, "commands"),
-    "gate": ("pause and resume a slave's apply", operating.arguments_of_gate, "operate"),
-    "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects, "operate"),
-    "verify": ("compare a slave with its master, or repair its rows", operating.arguments_of_verify, "operate"),
-    "act": ("run an action of the monitor", operating.arguments_of_act, "operate"),
-    "logs": ("show the log of a slave's apply", operating.arguments_of_logs, "operate"),
+    "gate": ("pause and resume a slave's apply", options.arguments_of_gate, "operate"),
+    "rejects": ("list, apply or drop changes that were set aside", options.arguments_of_rejects, "operate"),
+    "verify": ("compare a slave with its master, or repair its rows", options.arguments_of_verify, "operate"),
+    "act": ("run an action of the monitor", options.arguments_of_act, "operate"),
+    "logs": ("show the log of a slave's apply", options.arguments_of_logs, "operate"),
     "import": ("load initial data from carried files", options.arguments_of_import, "import_files"),
     "record": ("write the changes of a master into files", options.arguments_of_record, "streams"),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo, "streams"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice import config
 from sluice.capture.uninstall import expect_free, guard_of, leave_master, leave_slave
-from sluice.cli import airflow, grants, sides
+from sluice.cli import airflow, sides
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
@@ -318,7 +318,7 @@ def _revoke(side: Side, console: Console) -> None:
         console.say(f"{side.name}: {side.account} has no privilege of its own in {side.info.database}")
         return
     title = f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}"
-    console.script(title, grants.explained(side, statements))
+    console.script(title, sides.explained(side, statements))
     if side.admin is None:
         console.say(f"An administrator of {side.name} may run this; with --admin it is run here.")
     elif console.confirm(f"Run this as {side.admin.user} on {side.name}?"):

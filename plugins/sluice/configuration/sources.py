@@ -12,15 +12,247 @@ replaces the file's line for the same table.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from xml.parsers import expat
 
-from sluice.configuration import flat, xml_file, yaml_file
+import yaml
+
+from sluice.configuration import flat
 from sluice.configuration.flat import UNSAID, Entry, Master, tree
 from sluice.configuration.mistakes import Mistake
-from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.nodes import Node, Value, suggestion
 from sluice.configuration.rule import TablePattern
 from sluice.model.names import InvalidName
+
+# Reads a `.yaml` replication file into nodes.
+#
+# It uses PyYAML's composed nodes instead of its values: they have lines, keep both of two equal keys, and leave `no`,
+# `010` and `1:30` as texts.
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def read_yaml(file: Path, text: str, mistakes: list[Mistake]) -> Node | None:
+    """The root mapping; None if there is none, with the reason in `mistakes`."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as wrong:
+        mistakes.append(_syntax(file, text, wrong))
+        return None
+    except RecursionError:
+        mistakes.append(Mistake(file, 0, "", "is nested far too deep", "write prefix, master, slaves and tables"))
+        return None
+    if root is None:
+        mistakes.append(Mistake(file, 0, "", "is empty", "write prefix, master, slaves and tables"))
+        return None
+    if not isinstance(root, yaml.MappingNode):
+        mistakes.append(
+            Mistake(file, _line(root), "", "does not hold keys and values", "write prefix, master, slaves and tables")
+        )
+        return None
+    try:
+        return _YamlReader(file, mistakes).node(root, "", _line(root))
+    except _TooLarge:
+        mistakes.append(Mistake(file, 0, "", "stands for far too many values", "use fewer aliases of aliases"))
+        return None
+
+
+_MOST_VALUES = 200_000
+
+
+class _TooLarge(Exception):
+    """Aliases of aliases multiply: a small file could expand to more than fits in memory."""
+
+
+class _YamlReader:
+    def __init__(self, file: Path, mistakes: list[Mistake]):
+        self._file = file
+        self._mistakes = mistakes
+        self._open: set[int] = set()
+        self._values = 0
+
+    def node(self, raw: yaml.Node, key: str, line: int) -> Node:
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise _TooLarge
+        if id(raw) in self._open:
+            self._mistakes.append(
+                Mistake(self._file, line, key, "an alias stands inside of what it stands for", "write the value out")
+            )
+            return Node(self._file, line, key, None)
+        self._open.add(id(raw))
+        try:
+            return Node(self._file, line, key, self._value(raw, key, line))
+        finally:
+            self._open.discard(id(raw))
+
+    def _value(self, raw: yaml.Node, key: str, line: int) -> Value:
+        if isinstance(raw, yaml.MappingNode):
+            return self._mapping(raw, key)
+        if isinstance(raw, yaml.SequenceNode):
+            return [self.node(item, f"{key}[{number}]", _line(item)) for number, item in enumerate(raw.value)]
+        if isinstance(raw, yaml.ScalarNode) and raw.style is None and raw.value in _NULL:
+            return None
+        return str(raw.value)
+
+    def _mapping(self, raw: yaml.MappingNode, key: str) -> dict[str, Node]:
+        fields: dict[str, Node] = {}
+        merged: dict[str, Node] = {}
+        for raw_key, raw_value in raw.value:
+            line = _line(raw_key)
+            if not isinstance(raw_key, yaml.ScalarNode):
+                self._mistakes.append(Mistake(self._file, line, key, "has a key that is no text", "write key: value"))
+                continue
+            name = str(raw_key.value)
+            child = self.node(raw_value, f"{key}.{name}" if key else name, line)
+            if raw_key.tag == _MERGE:
+                for part in child.value if isinstance(child.value, list) else [child]:
+                    if isinstance(part.value, dict):
+                        merged = {**part.value, **merged}
+                    else:
+                        self._mistakes.append(part.mistake("merges no mapping", "write <<: *name of a mapping"))
+            elif name in fields:
+                self._mistakes.append(
+                    child.mistake(f"is already given on line {fields[name].line}", "keep one of the two")
+                )
+            else:
+                fields[name] = child
+        return {**merged, **fields}
+
+
+def _line(raw: yaml.Node) -> int:
+    return int(raw.start_mark.line) + 1
+
+
+def _syntax(file: Path, text: str, wrong: yaml.YAMLError) -> Mistake:
+    mark = getattr(wrong, "problem_mark", None) or getattr(wrong, "context_mark", None)
+    if mark is None:
+        # yaml.reader.ReaderError: a character that YAML forbids, at a position in the text.
+        position = int(getattr(wrong, "position", 0))
+        return Mistake(
+            file,
+            text.count("\n", 0, position) + 1,
+            "",
+            f"holds the character {text[position : position + 1]!a}, which YAML forbids",
+            'write it as an escape such as "\\x07" or take it out',
+        )
+    line = int(mark.line) + 1
+    lines = text.splitlines()
+    written = lines[line - 1] if line <= len(lines) else ""
+    problem = str(getattr(wrong, "problem", None) or wrong)
+    indent = written[: len(written) - len(written.lstrip())]
+    if "\t" in indent:
+        return Mistake(file, line, "", "is indented with a tab", "indent with spaces")
+    if "\\t" in problem:
+        return Mistake(file, line, "", "holds a tab where YAML allows none", "write spaces instead")
+    if "single document" in str(getattr(wrong, "context", "")):
+        return Mistake(file, line, "", "starts a second document", "write one file for each prefix, without ---")
+    if "alias" in f"{problem} {getattr(wrong, 'context', '')}":
+        remedy = "write the value out, or quote a text that begins with *"
+        return Mistake(file, line, "", f"is not YAML: {problem}", remedy)
+    if written.lstrip().startswith('"'):
+        return Mistake(
+            file, line, "", f"is not YAML: {problem}", "put a key with double quotes in single ones: '\"My Schema\".*':"
+        )
+    return Mistake(file, line, "", f"is not YAML: {problem}", "look for a missing colon, bracket, quote or indentation")
+
+
+# Reads `xmlBlasterPlugins.xml`: each plugin with a `replication.prefix` or a `table.` is a replication.
+#
+#     <plugin id='ReplNDBPlugin' className='org.xmlBlaster.contrib.dbwatcher.plugin.DbWatcherPlugin'>
+#       <attribute id='replication.prefix'>TEST</attribute>
+#       <attribute id='table.MYSCHEMA.TABLE1'>actions=IDU,trigger=TEST_TR01,sequence=3</attribute>
+#     </plugin>
+
+
+def read_xml(
+    file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False, master: Master = UNSAID
+) -> list[Node]:
+    """The roots of all replications in the file."""
+    reader = _Reader()
+    try:
+        reader.parse(text)
+    except expat.ExpatError as wrong:
+        mistakes.append(
+            Mistake(file, wrong.lineno, "", f"is not XML: {expat.ErrorString(wrong.code)}", "correct the XML there")
+        )
+        return []
+    except _EntityDeclared as declared:
+        mistakes.append(Mistake(file, declared.line, "", "declares an entity", "write the text out"))
+        return []
+    entries = []
+    replicating = False
+    for plugin in reader.plugins:
+        if any(entry.key == "replication.prefix" or entry.key.startswith("table.") for entry in plugin.entries):
+            replicating = True
+            root = tree(file, plugin.line, plugin.entries, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
+            if root is not None:
+                entries.append(root)
+    if not replicating:
+        mistakes.append(
+            Mistake(
+                file,
+                0,
+                "",
+                "has no plugin with an attribute replication.prefix",
+                "add the plugin that replicates, or move the file elsewhere",
+            )
+        )
+    return entries
+
+
+class _EntityDeclared(Exception):
+    def __init__(self, line: int):
+        self.line = line
+
+
+@dataclass
+class _Plugin:
+    line: int
+    entries: list[Entry] = field(default_factory=list)
+
+
+class _Reader:
+    """Collects plugins and their attributes; ignores everything else."""
+
+    def __init__(self) -> None:
+        self.plugins: list[_Plugin] = []
+        self._inside = False
+        self._key: str | None = None
+        self._line = 0
+        self._text: list[str] = []
+        self._parser = expat.ParserCreate("utf-8")  # the text is already decoded; its declaration does not matter
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text.append
+        self._parser.EntityDeclHandler = self._entity
+
+    def parse(self, text: str) -> None:
+        self._parser.Parse(text, True)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "plugin":
+            self.plugins.append(_Plugin(self._parser.CurrentLineNumber))
+            self._inside = True
+        elif name == "attribute" and self._inside:
+            self._key = attributes.get("id", "").strip()
+            self._line = self._parser.CurrentLineNumber
+            self._text.clear()
+
+    def _end(self, name: str) -> None:
+        if name == "plugin":
+            self._inside = False
+        elif name == "attribute" and self._key is not None:
+            self.plugins[-1].entries.append(Entry(self._line, self._key, "".join(self._text).strip()))
+            self._key = None
+
+    def _entity(self, *_: object) -> None:
+        # No replication needs entities, which could read files or expand without limit.
+        raise _EntityDeclared(self._parser.CurrentLineNumber)
+
 
 # Reads a Java `.properties` file, such as the ReplicationAgent's `master.properties`.
 
@@ -108,7 +340,7 @@ def parsed(file: Path, raw: bytes, mistakes: list[Mistake]) -> list[Node]:
         line = raw.count(b"\n", 0, wrong.start) + 1
         mistakes.append(Mistake(file, line, "", "is not UTF-8", "save it in UTF-8"))
         return []
-    root = yaml_file.read(file, text, mistakes)
+    root = read_yaml(file, text, mistakes)
     whole = None if root is None else _with_master_file(root, mistakes)
     return [] if whole is None else [_with_slave_files(whole, mistakes)]
 
@@ -145,7 +377,7 @@ def _of_xmlblaster(
 ) -> list[Node]:
     text = _decoded(raw)
     if file.suffix == ".xml":
-        return xml_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
+        return read_xml(file, text, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
     root = read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
     return [] if root is None else [root]
 

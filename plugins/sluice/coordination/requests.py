@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import redis
 
+from sluice.coordination import gate
+from sluice.coordination.gate import Closure, Gate
 from sluice.model.names import Prefix
 from sluice.model.requests import Answer, Request, answer_text, request_text
 
@@ -76,3 +78,32 @@ class Requests:
 
     def _answer(self, name: str) -> str:
         return f"{self._stem}:answer:{name}"
+
+
+# Signals of other processes to the apply of one slave, read in one round trip to Redis.
+
+
+@dataclass(frozen=True)
+class SignalsRead:
+    """The state of Redis at one moment."""
+
+    closures: list[Closure]
+    """Why the gate is closed; empty if it is open."""
+    requested: bool
+    """Whether a request is in the list. It may have expired."""
+
+
+class Signals:
+    """The gate and the requests of one slave."""
+
+    def __init__(self, gate: Gate, requests: Requests):
+        self.gate = gate
+        self.requests = requests
+
+    def read(self) -> SignalsRead:
+        """Raises `StoreUnreachable`."""
+        with self.gate.client.pipeline(transaction=False) as pipe:
+            pipe.hgetall(self.gate.key)
+            pipe.exists(self.requests.key)
+            closures, listed = pipe.execute()
+        return SignalsRead(gate.parsed(closures), bool(listed))

@@ -22,9 +22,8 @@ from functools import partial
 from sluice.database.placed import vendor_at
 from sluice.database.rows import BlockRead, RowStream
 from sluice.errors import Transient
-from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading
-from sluice.load.loader import Loader
+from sluice.load.loader import BlockWriter, Loader
 from sluice.load.update import Update
 from sluice.load.worker import BlockOvertaken, LoadReport, SlaveNotReady
 from sluice.model.blocks import Block, Key

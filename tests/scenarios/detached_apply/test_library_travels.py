@@ -109,7 +109,9 @@ def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them
     until(lambda: executor.ready, FETCH_SECONDS)
 
     def places(_: int) -> list[str]:
-        return [str(import_module(name).__file__) for name in ("psycopg", "duckdb", "boto3", "sluice.apply.stage_task")]
+        return [
+            str(import_module(name).__file__) for name in ("psycopg", "duckdb", "boto3", "sluice.apply.stage_driver")
+        ]
 
     for *packages, library_of_job in executor.map(places, 2, "look"):
         assert all("/packages/lib/" in place for place in packages), packages

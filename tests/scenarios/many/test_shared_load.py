@@ -12,8 +12,8 @@ import pytest
 from sluice.control.blocks import BlockStore
 from sluice.executor import ThreadExecutor
 from sluice.load import shared_load, steps
-from sluice.load.block_writer import BlockWriter
 from sluice.load.load_job import LoadJob
+from sluice.load.loader import BlockWriter
 from sluice.load.update import Update
 from sluice.model.slave_state import SlaveState
 from spark_jobs.load import load_together
