@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from sluice.airflow import steps_housekeeping
 from sluice.airflow.task_context import TaskContext, listed
 from sluice.errors import Terminal
+from sluice.operate.actions import ACTIONS
 from tests.errors import raises_code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,6 +205,23 @@ def test_every_form_can_be_submitted_unchanged(replications: Path) -> None:
             field = dag.params.get_param(name)
             # What Airflow's form asks of a field before it lets a run start.
             assert "null" in field.schema["type"] or param not in ("", None), f"{dag.dag_id}: {name}"
+
+
+def test_a_form_says_what_the_monitor_says(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1")
+    dags = load().dags
+    for dag_id, name in (
+        ("failover", "override"),
+        ("rejects", "ids"),
+        ("resync", "tables"),
+        ("reconcile_tables", "debug"),
+    ):
+        fields = [one for action in ACTIONS.values() if action.dag == dag_id for one in action.fields]
+        field = next(one for one in fields if name in (one.name, one.param))
+        schema = dags[dag_id].params.get_param(name).schema
+        assert (schema["title"], schema["description_md"].replace("\\", "")) == (field.label, field.hint)
+    # Without tables a comparison takes those of the configuration, also one that the monitor started.
+    assert all("verify.tables" in one.hint for one in ACTIONS["repair"].fields + ACTIONS["verify"].fields[:1])
 
 
 def test_texts_of_forms_are_shown_as_plain_text(replications: Path) -> None:

@@ -10,6 +10,7 @@ an empty text the form refuses to start the run.
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG, Param
@@ -18,7 +19,7 @@ from sluice import config
 from sluice.airflow.daily_timetable import DailyTime, DailyTimetable
 from sluice.configuration.mistakes import ConfigError, Mistake
 from sluice.configuration.model import Replication
-from sluice.operate.actions import FAILOVERS, SETTLEMENTS, TRANSFERS
+from sluice.operate.actions import ACTIONS, SETTLEMENTS, Field, Kind
 
 TAGS = ["sluice"]
 FIRST, BY_A_PERSON, SCHEDULED, LAST = 1000, 100, 10, 1
@@ -37,20 +38,19 @@ def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
 def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, priority: int = BY_A_PERSON, **options: object) -> DAG:
     """A DAG of Sluice, whose form has `fields`.
 
-    `fields` are names of `FIELDS`, where one of the DAG's own (`gate.action`) comes first; `options` go to `DAG`.
+    `fields` are names, see `_field`; `options` go to `DAG`.
     `priority`: of its tasks in Airflow's queue, regardless of what follows them: applies come first, housekeeping of
     many replications last.
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
-    chosen = {name: FIELDS.get(f"{dag_id}.{name}") or FIELDS[name] for name in fields}
     settings: dict[str, Any] = {
         "catchup": False,
         "is_paused_upon_creation": False,
         "max_active_runs": 64,
         "tags": TAGS,
         "default_args": {"priority_weight": priority, "weight_rule": "absolute"},
-        "params": {name: field(replications) for name, field in chosen.items()},
+        "params": {name: _field(dag_id, name)(replications) for name in fields},
         "doc_md": documentation(doc or "", mistakes),
         "render_template_as_native_obj": False,
         **options,
@@ -163,10 +163,6 @@ def _lines(title: str, description_md: str, **options: Any) -> Param:
     return Param([], type=["null", "array"], items=items, title=title, description_md=description_md, **options)
 
 
-def _flag(title: str, description_md: str) -> Param:
-    return Param(False, type="boolean", title=title, description_md=description_md)
-
-
 def _count(default: int, title: str, description_md: str) -> Param:
     return Param(default, type="integer", minimum=0, title=title, description_md=description_md)
 
@@ -176,14 +172,10 @@ READS = {
     "snapshot": "snapshot: all tables as of one moment; changes wait until they are loaded",
     "locked": "locked: each block with its rows locked, giving way to the application",
 }
-ACTIONS = {
-    "gate": {
-        "show": "show: print who keeps it closed",
-        "close": "close: nothing is applied from now on",
-        "open": "open: take a closing back",
-    },
-    "rejects": {"list": "list: print what is set aside", **SETTLEMENTS},
-    "failover": FAILOVERS,
+CLOSINGS = {
+    "show": "show: print who keeps it closed",
+    "close": "close: nothing is applied from now on",
+    "open": "open: take a closing back",
 }
 REMOVALS = {
     "first": "first: the first transaction; its tables become inconsistent",
@@ -196,7 +188,6 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
     "slave": slave_field,
     "initial_update.slave": slaves_field,
     "location": location_field,
-    "transfer": lambda _: _enum(TRANSFERS, "Transfer", description_md="How the tables' content reaches the slave."),
     "read": lambda _: _optional(
         READS,
         "Read",
@@ -204,7 +195,7 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "nothing is chosen. The end is the same.",
         none="as the configuration says",
     ),
-    "tables": lambda _: _lines(
+    "initial_update.tables": lambda _: _lines(
         "Tables", "One a line, as schema.table, with \\* for anything. **All** where nothing stands here.", **PART
     ),
     "where": lambda _: _text(
@@ -217,20 +208,13 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "Keys from", 'The first key of the one table above: 1000, or ["NO", 1000] for two key columns.', **PART
     ),
     "key_to": lambda _: _text("Keys below", "The key that follows the last one.", **PART),
-    "gate.action": lambda _: _enum(ACTIONS["gate"], "Action"),
-    "rejects.action": lambda _: _enum(ACTIONS["rejects"], "Action"),
-    "failover.action": lambda _: _enum(ACTIONS["failover"], "Action"),
-    "reverse": lambda _: _flag(
-        "Reverse", "Of **planned**: the former master becomes a slave of the new one, without a new load."
-    ),
+    "gate.action": lambda _: _enum(CLOSINGS, "Action"),
+    "rejects.action": lambda _: _enum({"list": "list: print what is set aside", **SETTLEMENTS}, "Action"),
     "failover.sample": lambda _: _count(
         0, "Sample", "Of **planned**: about how many rows of each table are compared before the switch. 0: all."
     ),
     "sequence_gap": lambda _: _count(
         1000, "Sequence gap", "Of **forced**: how many values beyond those known each sequence leaves free."
-    ),
-    "override": lambda _: _flag(
-        "Override", "Of **forced**: continue although the master answers. What it commits from then on is lost."
     ),
     "resync.prefix": lambda replications: _optional(
         {str(one.prefix): str(one.prefix) for one in replications},
@@ -250,33 +234,11 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         "Configured is **verify.action** of the replication.",
         none="as configured",
     ),
-    "resync.tables": lambda _: _lines(
-        "Tables",
-        "One a line, as schema.table, with \\* for anything. Empty: as **verify.tables** of the configuration says.",
-    ),
-    "resync.sample": lambda _: _count(
-        0, "Sample", "About how many rows of each table to draw at random, for a statistical check. 0: all."
-    ),
-    "ids": lambda _: _text(
-        "Numbers", "For **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9-12; or **all**."
-    ),
-    "force": lambda _: _flag(
-        "Force", "For **apply**: make the rows what the changes made of them, regardless of their present values."
-    ),
-    "debug": lambda _: _lines(
-        "Debug for an hour",
-        "Tables, one a line, as schema.table, with \\* for anything: each of their statements writes "
-        "a line to DEBUG_TABLE. Empty: none.",
-    ),
     "which": lambda _: _enum(REMOVALS, "Which"),
     "gate.reason": lambda _: _text(
         "Reason", "For **close**: why. Everybody who asks why the slave does not follow reads it."
     ),
     "reason": lambda _: _text("Reason", "Why; it is kept and must not be empty."),
-    "confirm": lambda _: _text("Confirm", "Type the **prefix** once more."),
-    "statement": lambda _: _text(
-        "Query", "One query, with the schemas of its tables. The order of rows does not matter."
-    ),
     "slaves": lambda _: _text("Slaves", "Names with commas between them. Empty: all."),
     "seconds": lambda _: Param(
         10,
@@ -287,8 +249,28 @@ FIELDS: dict[str, Callable[[Iterable[Replication]], Param]] = {
         description_md="How long the query may take on each server. A slave applies nothing meanwhile.",
     ),
 }
-"""Fields of forms by the name of the param, behind that of a DAG if it is this DAG's alone; each takes the configured
-replications."""
+"""Fields that no action of the monitor has, or that are others in Airflow's form: by the name of the param, behind that
+of the DAG if it is this DAG's alone. Each takes the configured replications."""
+
+
+def _field(dag_id: str, name: str) -> Callable[[Iterable[Replication]], Param]:
+    """A field of a DAG: its own of `FIELDS`, one of `FIELDS` for any DAG, or that of an action which starts the DAG."""
+    if known := FIELDS.get(f"{dag_id}.{name}") or FIELDS.get(name):
+        return known
+    fields = [one for action in ACTIONS.values() if action.dag == dag_id for one in action.fields]
+    return partial(_of_action, next(one for one in fields if (one.param or one.name) == name))
+
+
+def _of_action(field: Field, _: Iterable[Replication]) -> Param:
+    """The field of an action in Airflow's form. It may stay empty: a DAG does several actions."""
+    hint = field.hint.replace("*", "\\*")
+    if field.kind is Kind.CHOICE:
+        return _enum(dict(field.choices), field.label, description_md=hint)
+    if field.kind is Kind.LINES:
+        return _lines(field.label, hint)
+    if field.kind is Kind.FLAG:
+        return Param(False, type="boolean", title=field.label, description_md=hint)
+    return _count(0, field.label, hint) if field.kind is Kind.COUNT else _text(field.label, hint)
 
 
 def _headline(doc: str) -> str:

@@ -84,6 +84,7 @@ class Incomplete(Terminal):
 
 RELOADED = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything.", required=True)
 TABLES = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything. Empty: all.")
+COMPARED = replace(TABLES, hint=TABLES.hint.replace("all.", "those of verify.tables in the configuration."))
 IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all. The page of the slave lists them.", required=True)
 FAILOVERS = {
     "check": "check: could it take over?",
@@ -192,7 +193,7 @@ _ALL = (
         "Compares the slave with its master at one position, while both are in use, and writes a report.",
         api.RESYNC,
         fields=(
-            TABLES,
+            COMPARED,
             Field(
                 "sample", "Sample", Kind.COUNT, "About how many rows of each table are compared. 0: all.", default="0"
             ),
@@ -205,7 +206,7 @@ _ALL = (
         "Compares the slave with its master and makes rows that differ equal to the master's. If more rows of a table "
         "differ than max_repair_rows, a person is asked first.",
         api.RESYNC,
-        fields=(TABLES,),
+        fields=(COMPARED,),
         conf={"action": "repair", "sample": 0},
         danger=True,
         why_required=True,
@@ -219,7 +220,12 @@ _ALL = (
         fields=(
             Field("action", "What", Kind.CHOICE, choices=tuple(SETTLEMENTS.items()), default="apply"),
             IDS,
-            Field("force", "Overwrite the rows as they are now", Kind.FLAG),
+            Field(
+                "force",
+                "Overwrite the rows as they are now",
+                Kind.FLAG,
+                "For apply: the rows become what the changes made of them.",
+            ),
         ),
         danger=True,
         why_required=True,
@@ -270,8 +276,15 @@ _ALL = (
         api.FAILOVER,
         fields=(
             Field("action", "What", Kind.CHOICE, choices=tuple(FAILOVERS.items()), default="check"),
-            Field("reverse", "Planned: the former master becomes a slave of the new one", Kind.FLAG),
-            Field("override", "Forced: continue although the master answers", Kind.FLAG),
+            Field(
+                "reverse", "Planned: the former master becomes a slave of the new one", Kind.FLAG, "Without a new load."
+            ),
+            Field(
+                "override",
+                "Forced: continue although the master answers",
+                Kind.FLAG,
+                "What it commits from then on is lost.",
+            ),
         ),
         danger=True,
     ),
@@ -290,7 +303,7 @@ _ALL = (
         "master, of which the last ones are kept. Their triggers are created again, now and when the hour is over.",
         api.RECONCILE,
         Scope.MASTER,
-        fields=(replace(RELOADED, param="debug"),),
+        fields=(replace(RELOADED, label="Tables to debug for an hour", param="debug"),),
     ),
     Action(
         "broadcast",
@@ -300,7 +313,12 @@ _ALL = (
         api.BROADCAST,
         Scope.MASTER,
         fields=(
-            Field("statement", "Query", hint="With the schemas of its tables.", required=True),
+            Field(
+                "statement",
+                "Query",
+                hint="One, with the schemas of its tables. The order of rows does not matter.",
+                required=True,
+            ),
             Field("slaves", "Slaves", Kind.SLAVES),
         ),
         administer=True,
