@@ -53,13 +53,13 @@ from sluice.pair import ConnectionNotGiven, Pair
 # When an apply reads what other processes tell it: in each turn, and now and then while the master is at rest.
 
 REST_SECONDS = 0.2
-"""For how many seconds an apply only queries whether the master has committed anything; a whole turn costs three
-times as much."""
+"""How long, in seconds, an apply only asks whether the master has committed anything; a whole turn costs three times as
+much."""
 
 
 class GateWatch:
-    """The gate watch of one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` if
-    the slave has all that had been committed on the master."""
+    """Watches the gate for one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` if the
+    slave has everything that the master had committed."""
 
     def __init__(self, signals: Signals):
         self.signals = signals
@@ -69,7 +69,7 @@ class GateWatch:
 
     @property
     def resting(self) -> bool:
-        """Whether the next turn may be left out if the master has committed nothing."""
+        """Whether the next turn can be skipped if the master has committed nothing."""
         return time.monotonic() < self._rests_until
 
     def closures(self) -> list[Closure]:
@@ -88,10 +88,10 @@ SHORTEST_SECONDS = 0.01
 
 
 class Pace:
-    """Of one apply, in its thread. What follows a window is expected soon, what follows a rest is not.
+    """How long one apply pauses between turns. More changes are likely soon after a window, but not after a rest.
 
-    So the first pause after a window is as long as the window took, and each further one twice as long, up to
-    `longest` seconds. An apply under light traffic is busy for half of its time at most.
+    So the first pause after a window lasts as long as the window took, and each further one twice as long, up to
+    `longest` seconds. Under light traffic an apply is busy at most half of the time.
     """
 
     def __init__(self, longest: float):
@@ -99,7 +99,7 @@ class Pace:
         self._next = longest
 
     def applied(self, seconds: float) -> None:
-        """Notes that a window took so many seconds."""
+        """Notes that a window took `seconds`."""
         self._next = min(max(seconds, SHORTEST_SECONDS), self._longest)
 
     def pause(self) -> float:
@@ -179,13 +179,13 @@ class ApplyLoop:
         self._reread_at = 0.0
         self._changed: Replication | None = None
         self._mistake = ""
-        """Why the configuration file, as it is now, cannot be used."""
+        """Why the current configuration file cannot be used."""
         self._waiting_for = ""
         self._begun = False
         self.outages = Outages(pair, logged_in=logged_in)
         self._lease_deadline: float | None = None
         self._waited = False
-        """Whether nothing was committed for a while since the last window."""
+        """Whether the master has been idle for a while since the last window."""
         self._written = time.monotonic()
 
     def run(self) -> Replication | None:
@@ -351,7 +351,7 @@ class ApplyLoop:
         self._written = time.monotonic()
         self.summary.applied(changes, self._written - started)
         self.pace.applied(self._written - started)
-        # Under steady traffic there is something new after each window, and asking for that alone is lost time.
+        # Under steady traffic another window follows at once, so asking first would only waste time.
         if self._waited and not done.catching_up and not done.loading:
             self.gate_watch.rest()
         self._waited = False
@@ -577,8 +577,8 @@ def keep_applying(
 ) -> None:
     """Applies until `stop` is set, and restarts whenever the configuration changes. Raises as `ApplyLoop.run`.
 
-    `connections`: conn_id → how to reach it. Also returns when the file names a connection that is not among them,
-    or another place to run: only a new job gets it.
+    `connections`: conn_id → how to reach it. Also returns when the file names another connection or another place
+    to run, which only a new job can get.
     """
     loop = ApplyLoop(pair, store, executor, stop)
     while (changed := loop.run()) is not None:

@@ -58,7 +58,7 @@ AGAIN_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 """The pause after an outage."""
 LOCK_SECONDS = 1.0
-"""How long a definition of the master is waited for."""
+"""How long to wait for a definition of the master."""
 
 
 class DefinitionStops(Terminal):
@@ -93,16 +93,16 @@ class DefinitionFollower:
         self._error: Terminal | None = None
         self._altered = False
         self._doing = ""
-        """The step that it does just now; empty while it waits."""
+        """The current step; empty while the follower waits."""
         self._holding: tuple[frozenset[TableName], Session] | None = None
-        """The slave's tables whose locks it may have just now, and its session."""
+        """The slave's tables that the current step may have locked, and its session."""
         self._avoided: frozenset[TableName] = frozenset()
         """Tables of the slave that the apply locks."""
         self._gave_way = False
         self._locked: set[TableName] = set()
         """Tables of the master whose definitions could not be read without waiting for a lock."""
         self._refused: dict[Defined, str] = {}
-        """The definitions that the slave could not have, with the logged reason."""
+        """The definitions that the slave refused, with the logged reason."""
 
     # Called in the apply's thread
 
@@ -136,8 +136,10 @@ class DefinitionFollower:
             self._changed.notify_all()
 
     def tables_altered(self, *, again: bool = False) -> None:
-        """Requests a round where the last one could not do everything, because the apply altered tables; and where
-        altering takes definitions along that the master keeps, or has (`again`)."""
+        """Requests a round after the apply has altered tables, if one runs or the last one left something to do.
+
+        Where altering a table drops definitions that the master keeps, and with `again`, it requests one in any case.
+        """
         with self._changed:
             if again or self._busy or self._left or not self.pair.slave_vendor.transactional_ddl:
                 self._due = True
@@ -145,7 +147,7 @@ class DefinitionFollower:
 
     @property
     def ticket(self) -> int:
-        """A number to read before taking the end of a window, and to return by `passed` after applying it."""
+        """Read this number before taking the end of a window, and give it to `passed` after applying the window."""
         return self._ticket
 
     def passed(self, ticket: int) -> None:
@@ -157,8 +159,11 @@ class DefinitionFollower:
 
     @contextmanager
     def away_from(self, tables: Collection[TableName]) -> Iterator[None]:
-        """Inside, it takes no locks of these tables of the slave, which the apply locks. A step that has such locks is
-        ended, and done again later: it may take hours, as an index waits for all transactions that began before it."""
+        """Keeps the follower from locking these tables of the slave while the apply locks them.
+
+        A step that holds such a lock is interrupted and repeated later. It could take hours, since building an index
+        waits for all earlier transactions.
+        """
         if not tables:
             yield
             return
@@ -177,7 +182,7 @@ class DefinitionFollower:
 
     @property
     def activity(self) -> str:
-        """What it does just now, and what it waits for, for people."""
+        """For people: what the follower is doing, and what it waits for."""
         waiting = f"definitions of {', '.join(map(str, sorted(self._locked)))} wait for a lock on the master"
         return "; ".join(filter(None, (self._doing, waiting if self._locked else "")))
 
@@ -252,8 +257,8 @@ class DefinitionFollower:
             following = self._vendor.following
             present = by_id(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted)}
-            # Of a domain that only tables use which are not ready, or were kept, neither side shows anything here: what
-            # is known of it stays.
+            # A domain may be used only by tables that are not ready or were kept. Then neither side shows it here, and
+            # what is known of it stays.
             about |= {table for kind, table, _ in present if kind is DefinedKind.DOMAINS}
             if kinds := beside_tables(pair):
                 schemas = {table.schema for table in tables}
@@ -296,8 +301,11 @@ class DefinitionFollower:
     def _as_configured(
         self, step: Step, wanted: Mapping[Defined, Described], fresh: Collection[Defined]
     ) -> Step | None:
-        """The step; None if `indexes` leaves the definition out; that it is known where it was there when the slave
-        was loaded, and `ddl` does not let it follow. `fresh`: those of tables that were loaded just now."""
+        """The step that the configuration allows; None if `indexes` leaves the definition out.
+
+        `fresh`: definitions of tables that were just loaded. If `ddl` does not let one of them follow, it is only
+        recorded as known.
+        """
         if not isinstance(step, Make):
             return step
         one = step.object

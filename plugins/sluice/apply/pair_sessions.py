@@ -40,7 +40,7 @@ from sluice.transform.table_transform import TableTransform
 log = logging.getLogger("sluice.apply")
 
 LOCK_SECONDS = 5.0
-"""How long a statement waits for a lock on the master: with one that nobody gives, all tables would wait."""
+"""How long a statement waits for a lock on the master: one lock that is never released would hold up all tables."""
 
 # Transforms definitions, cuts and the master's rows of tables whose slave gets other rows or columns.
 #
@@ -194,12 +194,12 @@ class TransformedTables:
 # The definition of each of the master's tables, at the place in the stream where the apply is.
 #
 # A change is read by the definition under which it was captured, above all by its key; the master's present definition
-# may be a later one. The first definition of a table is the one that the slave followed last (DEFINITIONS). Where it
-# followed none since its load, it is the former one of the next change of definition in the stream, or the present one
-# where there is no such change. Each change of definition that the apply passes replaces it.
+# may be a later one. The first definition of a table is the one that the slave followed last (DEFINITIONS). If it has
+# followed none since its load, it is the former definition in the next change of definition in the stream; if there is
+# no such change, the present one. Each change of definition that the apply passes replaces it.
 #
-# Two sessions of the master that meet a change of a definition at once both write its item, so an item may say a former
-# definition that the slave has left already.
+# If two sessions of the master notice a change of a definition at once, both write its item. So an item may name a
+# former definition that the slave has already left.
 
 
 class TableGone(DataLost):

@@ -129,8 +129,8 @@ def _altering(table: TableName) -> Iterator[None]:
 
 
 class WindowTransaction:
-    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost. `alone_with`: inside, no
-    other part of the pair's apply holds locks of these tables of the slave for long."""
+    """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost. `alone_with`: within
+    its context, no other part of the pair's apply holds locks on these tables of the slave for long."""
 
     def __init__(
         self,
@@ -333,9 +333,9 @@ class WindowTransaction:
                 plan.load_filter.forget(step.table)
 
     def _prepare_left_out(self, changes: Sequence[CutItem]) -> None:
-        """Types first, as for all tables; what the slave refuses must not keep the other tables from going on.
+        """Types come first, as for all tables. What the slave refuses must not stop the other tables.
 
-        The changes of a table together: labels are told apart by all names that they have in the window.
+        All changes of a table are prepared together: labels are told apart by all of their names in the window.
         """
         by_table: dict[TableName, list[CutItem]] = {}
         for change in changes:
@@ -425,7 +425,7 @@ class WindowTransaction:
         outcome.displaced.update(done.displaced)
 
     def _truncate(self, truncations: Sequence[Truncation], load_filter: LoadFilter | None) -> None:
-        """Does consecutive truncations together: tables that refer to each other can only be emptied so."""
+        """Does consecutive truncations together: tables that refer to each other can only be emptied together."""
         alterer = self.sessions.alterer
         applied = [each.cut for each in truncations if each.decision is Decision.APPLY]
         whole = [cut.table for cut in applied if cut.action is Action.TRUNCATE]
@@ -467,7 +467,7 @@ class WindowTransaction:
             log.info("%s: %s is ready: it is loaded and has caught up", self.pair, step.table)
 
     def _restore_displaced(self, plan: Plan, attempt: Attempt, outcome: Outcome) -> None:
-        """Puts displaced rows back that the master has."""
+        """Restores displaced rows that the master has."""
         if not outcome.displaced:
             return
         try:

@@ -87,7 +87,7 @@ class FailedAttempt:
 
 
 Move = Callable[[SluiceError, FailedAttempt], Attempt | None]
-"""Does what a rung is for, and returns the next attempt; None if no further one would help."""
+"""Carries out a rung of the ladder and returns the next attempt; None if no further attempt would help."""
 
 
 class WindowApplier:
@@ -135,8 +135,8 @@ class WindowApplier:
         self._replaced_up_to: Position | None = None
         """The end of a window that is applied in safe mode, because it holds a DELETE WHERE found by comparison."""
         self._emptied: dict[TableName, int] = {}
-        """Tables that got a key whose values nobody knew: all of their rows follow as UPDATEs, within as many windows
-        after the master has queued them."""
+        """Tables that got a key with unknown values → within how many windows all of their rows follow as UPDATEs, once
+        the master has queued them."""
 
     def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Applied | None:
         """Applies `window`, or its next slice, in as many attempts as the ladder has (`sluice.apply.escalation`).
@@ -203,7 +203,7 @@ class WindowApplier:
         raise failure from error
 
     def _meaning(self, error: SluiceError, plan: Plan | None) -> SluiceError:
-        """The conflict that an error at the commit is; other errors as they are."""
+        """The conflict behind an error at COMMIT; any other error unchanged."""
         if plan is None or not isinstance(error, StatementFailed):
             return error
         return vendor_at(self.pair).applying.at_commit(error, self.sessions.merger.targets.hides) or error
@@ -442,7 +442,7 @@ class WindowApplier:
         if cut.action is Action.ALTER and cut.former and cut.defined and key_unknown(cut.former, cut.defined):
             self._emptied[cut.defined.table] = 2
         self.sessions.schema_history.follow(cut)
-        # A table that is renamed has a place under its former name, from where it goes.
+        # A renamed table has a place under its former name, and gives it up.
         renamed = tracker.leave_out(cut.table, taken) if taken and not left_out else []
         return [*renamed, *tracker.follow(transformed)]
 

@@ -247,11 +247,11 @@ def _expect_owner(update: Update, slave: Session) -> None:
 
 
 MOST_RANGES = 1_000
-"""Ranges of one table, which the apply looks at with each window. Where there are more, neighbors are joined."""
+"""The most ranges of one table, as the apply checks them with each window. If there are more, neighbors are joined."""
 SKIPPED_ROWS = 1_000
-"""Rows between two runs up to which both become one range: reading the gap costs less than another block."""
+"""The largest gap, in rows, between two runs that become one range: reading the gap costs less than another block."""
 MOST_STRAYS = 20_000
-"""Rows that meet a condition on the slave and are in no run of the master."""
+"""The most rows that match a condition on the slave and are in no run of the master."""
 
 
 class SelectionRefused(Terminal):

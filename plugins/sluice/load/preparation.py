@@ -103,11 +103,12 @@ class Preparation:
         checkpoint = CheckpointStore.of(update, slave).read() if update.selection.partial else None
         self._states = checkpoint.tables if checkpoint is not None else ALL_READY
         self.remade = self._discarded() - (self.made_by_update if begun else frozenset())
-        """Tables whose changes are left out, and that are made again where they differ."""
+        """Tables whose changes are left out, and that are created again if they differ."""
         self.left_out: dict[TableName, str] = {}
         """Tables that the slave cannot create → why. They are not among `tables` any more."""
         self.refused: dict[TableName, str] = {}
-        """These, and those that are not left out, since none would remain or `on_error` is `stop`."""
+        """All tables that the slave cannot create → why: also those that could not be left out, because no table would
+        remain or `on_error` is `stop`."""
 
     def examine(self) -> None:
         """Leaves out tables that the slave cannot have. Raises `tables-exist` or `TablesDiffer` with all problems."""

@@ -73,7 +73,7 @@ class CompareOptions:
     """Connects to the executors that read large tables."""
 
 
-# The master's rows of a table that the slave gets otherwise, as the slave would hold them.
+# The master's rows of a transformed table, as the slave should hold them.
 #
 # They are read at the compared position, transformed as a load transforms them, and put into a temporary table on
 # the slave's server. So both sides have their digests from the same server, by the same types, and no excluded

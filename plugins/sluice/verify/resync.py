@@ -109,7 +109,7 @@ class NotLoaded(CouldNotCompare):
 
 
 class Action(StrEnum):
-    """Whether a resynchronisation repairs differences."""
+    """Whether a resynchronization repairs differences."""
 
     VERIFY = "verify"
     REPAIR = "repair"
