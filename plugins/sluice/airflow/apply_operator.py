@@ -5,7 +5,6 @@ The apply is a streaming query, which Spark holds; `sluice.airflow.applies` says
 
 import socket
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from airflow.sdk import NEVER_EXPIRE, Context  # type: ignore[attr-defined]
@@ -31,7 +30,7 @@ from sluice.errors import Transient
 # Finds a process outside this Airflow that holds the lease of a slave.
 
 
-def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+def foreign_holder(replication: Replication, slave: str) -> Holder | None:
     """The process that holds and renews the lease; None if there is none, or if Redis is down, for which the job waits.
 
     The lease of a dead process lasts until it expires. A process of this host is known to be dead by its pid, one of
@@ -53,7 +52,7 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
         first = current
         if time.monotonic() > deadline:
             return current
-        sleep(0.5)
+        time.sleep(0.5)
 
 
 QUERY = "query"

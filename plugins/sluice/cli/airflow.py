@@ -3,7 +3,7 @@
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -123,23 +123,23 @@ def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]
     ]
 
 
-def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
+def start_update(api: AirflowApi, prefix: Prefix, slave: str) -> str:
     """Triggers `initial_update` once Airflow knows the pair; returns the run's id. Raises `replication-not-offered`.
 
     `slave`: its name, or several between commas.
     """
-    return _started(api, UPDATE, prefix, {"slave": slave}, pause)
+    return _started(api, UPDATE, prefix, {"slave": slave})
 
 
-def start_capture(api: AirflowApi, prefix: Prefix, pause: Callable[[float], None] = time.sleep) -> str | None:
+def start_capture(api: AirflowApi, prefix: Prefix) -> str | None:
     """Triggers `capture_redo` once Airflow knows the replication; None if a run of it is active already. Raises
     `replication-not-offered`."""
     if any(_is_of(run, prefix) for run in active_runs(api, CAPTURE)):
         return None
-    return _started(api, CAPTURE, prefix, {}, pause)
+    return _started(api, CAPTURE, prefix, {})
 
 
-def _started(api: AirflowApi, dag: str, prefix: Prefix, conf: Mapping[str, str], pause: Callable[[float], None]) -> str:
+def _started(api: AirflowApi, dag: str, prefix: Prefix, conf: Mapping[str, str]) -> str:
     deadline = time.monotonic() + FORM_SECONDS
     _read_again(api, dag)
     while True:
@@ -155,7 +155,7 @@ def _started(api: AirflowApi, dag: str, prefix: Prefix, conf: Mapping[str, str],
                     "folder that the file is in (SLUICE_REPLICATIONS)? Its import errors name mistakes of files.",
                     code="replication-not-offered",
                 ) from error
-        pause(1.0)
+        time.sleep(1.0)
 
 
 def _read_again(api: AirflowApi, dag: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import redis
 
-from sluice.coordination.redis_store import Clock, StoreUnreachable
+from sluice.coordination.redis_store import StoreUnreachable
 from sluice.errors import Transient
 from sluice.model.names import Prefix
 
@@ -63,14 +63,11 @@ class Lease:
     `duration`: seconds that a dead holder blocks its successor.
     """
 
-    def __init__(
-        self, client: "redis.Redis", prefix: Prefix, slave: str, duration: float, clock: Clock = time.monotonic
-    ):
+    def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str, duration: float):
         self.client = client
         self.slave = slave
         self.duration = duration
         self.key = key(prefix, slave)
-        self._clock = clock
         self._value = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex})
         self._renewed = float("-inf")
         self._taken_by: str | None = None
@@ -80,7 +77,7 @@ class Lease:
 
     def acquire(self) -> None:
         """Takes the lease and starts renewing it. Raises `LeaseHeld`, `StoreUnreachable`."""
-        now = self._clock()
+        now = time.monotonic()
         if not self._renew():
             raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
         self._renewed, self._taken_by = now, None
@@ -92,7 +89,7 @@ class Lease:
         """Returns while the lease is certainly held. Raises `LeaseLost` as soon as it may be lost."""
         if self._taken_by:
             raise LeaseLost(self.slave, f"{self._taken_by} holds it")
-        if self._clock() >= self._renewed + self.duration:
+        if time.monotonic() >= self._renewed + self.duration:
             reason = f": {self._failure}" if self._failure else ""
             raise LeaseLost(self.slave, f"Redis did not renew it for {self.duration:g} s{reason}")
 
@@ -111,7 +108,7 @@ class Lease:
 
     def _keep_renewing(self) -> None:
         while not self._stop.wait(self.duration / 4):
-            now = self._clock()
+            now = time.monotonic()
             try:
                 if self._renew():
                     self._renewed, self._taken_by = now, None

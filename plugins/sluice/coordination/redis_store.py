@@ -1,7 +1,7 @@
 """The connection to Redis, which knows who is active and which gates are open, and never decides about data."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -140,7 +140,3 @@ def classified() -> Iterator[None]:
                 "(CONFIG GET dir); no apply has to be restarted."
             ) from error
         raise StoreUnreachable(f"Redis does not answer: {error}") from error
-
-
-Clock = Callable[[], float]
-"""Seconds on a clock that never goes back, as `time.monotonic`."""

@@ -57,7 +57,7 @@ def named_lock(connection: Session, name: str) -> Iterator[None]:
             release(connection, name)
 
 
-def lock_transaction(connection: Session, name: str, seconds: float = 60.0) -> None:
+def lock_transaction(connection: Session, name: str) -> None:
     """In a transaction: has the lock until it ends. Raises `LockNotAvailable`."""
 
     def taken() -> bool:
@@ -69,7 +69,7 @@ def lock_transaction(connection: Session, name: str, seconds: float = 60.0) -> N
                 raise psycopg.Rollback
         return alone
 
-    await_lock(connection, name, taken, seconds)
+    await_lock(connection, name, taken, 60.0)
 
 
 def mark(connection: Session, name: str) -> None:

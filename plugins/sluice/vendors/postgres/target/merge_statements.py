@@ -64,7 +64,7 @@ def same_key(target: SlaveTable, key: Sequence[str], columns: Sequence[str]) -> 
     )
 
 
-def same_row(target: SlaveTable, columns: Sequence[str], letter: str = "c") -> str:
+def same_row(target: SlaveTable, columns: Sequence[str]) -> str:
     """The condition that the slave's row equals the source's in every column, NULL being equal to NULL.
 
     Also for types without equality.
@@ -72,12 +72,12 @@ def same_row(target: SlaveTable, columns: Sequence[str], letter: str = "c") -> s
     numbered = writable(target, columns)
     # Equality of NOT NULL columns lets the planner hash, merge or use an index; the texts decide.
     narrowing = [
-        f"t.{column.quoted} {column.equals} s.{letter}{number}"
+        f"t.{column.quoted} {column.equals} s.c{number}"
         for number, column in numbered
         if column.not_null and column.hashable and column.equals
     ]
     present = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
-    given = ", ".join(f"s.{letter}{number}::{column.sized}" for number, column in numbered)
+    given = ", ".join(f"s.c{number}::{column.sized}" for number, column in numbered)
     return " AND ".join([*narrowing, f'(ROW({present})::text) COLLATE "C" = (ROW({given})::text) COLLATE "C"'])
 
 
