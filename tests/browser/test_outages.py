@@ -197,7 +197,7 @@ def test_a_slave_is_what_its_checkpoint_says_whatever_redis_has_lost(
     assert told.saying("No apply runs") >= {"page", "overview", "status", "status of it", "overview.json"}
     slave.kill()
     told = seen(server, lambda one: one.saying("What it was at") >= {"page", "overview", "status"})
-    assert told.slave["state"] == "NORMAL" and told.saying("Its database does not answer")
+    assert told.slave["state"] == "NORMAL" and told.saying("Its database cannot be read")
     store.stop()
     alone = of_new_server()
     assert alone["state"] == "UNKNOWN" and "The state of the slave is not known" in alone["messages"][0]["text"]
@@ -224,7 +224,7 @@ def test_whether_a_master_refuses_writes_is_what_its_slave_says(
         pair.checkpoints.say(refusal(record))
         told = Told(server, "DEMO_", "dr1")
         assert told.saying("The master refuses writes meanwhile.") >= set(OF_SLAVE), told.places
-        assert "the master refuses writes since 2026-11-22 10:00:00 UTC" in told.places["master"]
+        assert "the master has refused writes since 2026-11-22 10:00:00 UTC" in told.places["master"]
         servers[1].kill()
         assert Told(server, "DEMO_", "dr1").saying("The master refuses writes meanwhile."), "its last answer"
 

@@ -185,8 +185,8 @@ def test_a_question_is_shown_with_its_evidence_and_what_each_answer_does(
 
 PHASES: list[tuple[dict[str, str], str, str]] = [
     ({"check": "success", "verify": "running"}, "The master takes writes", "warning"),
-    ({"prepare": "success", "switch_over": "running"}, "the master may refuse writes since", "critical"),
-    ({"switch_over": "success", "follow": "running"}, "the slave is the master since", "warning"),
+    ({"prepare": "success", "switch_over": "running"}, "the master may have refused writes since", "critical"),
+    ({"switch_over": "success", "follow": "running"}, "the slave has been the master since", "warning"),
 ]
 
 
@@ -200,7 +200,7 @@ def test_a_failover_is_shown_in_its_phases(
     assert seen.slave["level"] == level
     for place in PLACES:
         assert text in seen.places[place], place
-    assert ("may refuse writes" in seen.places["master"]) is (level == "critical")
+    assert ("may have refused writes" in seen.places["master"]) is (level == "critical")
 
 
 @pytest.mark.long
@@ -218,7 +218,7 @@ def test_why_an_apply_does_not_run_is_said_before_any_advice(
     forget_runs()
     start(olga, "cdc_apply", "running", apply="queued")
     for place in ("page", "status", "overview.json"):
-        assert "The apply waits in Airflow's queue since" in told().places[place]
+        assert "The apply has waited in Airflow's queue since" in told().places[place]
     beat(datetime.now(UTC) - timedelta(hours=1))
     assert "Airflow's scheduler has not been seen for 60 min" in told().places["overview"]
     beat()
@@ -283,7 +283,7 @@ def test_an_apply_whose_file_was_removed_or_renamed_is_shown(
     finally:
         file.write_text(text)
     for place in ("overview", "status"):
-        assert "STOCK_ → dr2 is not configured, and its apply runs since" in seen.places[place], place
+        assert "STOCK_ → dr2 is not configured, and its apply has been running since" in seen.places[place], place
         assert "Start nothing for the same database before." in seen.places[place], place
         assert "Start one." not in seen.places[place], place
     assert "STOCK_ → dr2" in str(seen.data["messages"])

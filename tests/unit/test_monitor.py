@@ -32,6 +32,7 @@ from sluice.model.sample import AppliedWindow, Sample, Sampler
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, TableStates
 from sluice.operate.actions import DAGS
+from sluice.operate.open_runs import Airflow, Run
 from sluice.verify.definition_gaps import not_captured
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
@@ -162,8 +163,44 @@ def test_an_apply_that_stopped_says_why_and_what_to_press() -> None:
 
 def test_a_person_who_holds_a_slave_is_named_with_the_reason() -> None:
     one = shown(said(), Closure(ADMIN, "anna", "disk", "2026-11-22T12:00:00+00:00"))
-    assert texts(one) == [("The gate is closed: admin (anna, 12:00 UTC): disk", Level.WARNING)]
+    assert texts(one) == [("The gate was closed at 12:00:00 UTC: disk (anna)", Level.WARNING)]
     assert one.messages[0].remedy == "open"
+
+
+def test_a_closure_of_another_day_is_shown_with_its_date() -> None:
+    one = shown(said(), Closure(ADMIN, "anna", "disk", "2026-11-20T12:00:00+00:00"))
+    assert texts(one) == [("The gate was closed at 2026-11-20 12:00:00 UTC: disk (anna)", Level.WARNING)]
+
+
+def test_a_transaction_is_not_offered_to_be_removed_while_a_load_holds_the_slave() -> None:
+    for name, offered in ((INITIAL_UPDATE, False), (ADMIN, True), (ERROR, True)):
+        one = shown(said(), Closure(name, "x", "y", "2026-11-22T12:00:00+00:00"))
+        assert one.offers("remove_first") is offered, name
+
+
+def test_a_failover_that_nobody_continues_is_told_and_what_takes_it_back() -> None:
+    checkpoint = Checkpoint("dr1", SlaveState.SWITCHING)
+    runs = {"lost": (), "running": (Run("failover", "f1", "DEMO_", ("dr1",), "running", action="planned"),)}
+    for what, found in runs.items():
+        beside = Beside(found, Airflow(found, scheduler=NOW, asked=True), checkpoint, NOW)
+        one = row(replication(), "dr1", known(said(state="SWITCHING")), NOW, beside)
+        told = [message.remedy for message in one.messages if message.level is Level.CRITICAL]
+        assert told == (["failover"] if what == "lost" else []), what
+        assert one.sentence == "A failover is making it the master"
+
+
+def test_while_redis_is_away_nothing_that_needs_it_is_offered() -> None:
+    """What Redis said last of a slave may be long over, and no apply can start."""
+    stopped = Closure(ERROR, "apply", "a row is not there.", "2026-11-22T12:00:00+00:00")
+    for live in (
+        known(said(), stopped, runs=False),
+        known(said(state="INCONSISTENT")),
+        known(said(not_ready={"s.t": "absent"})),
+    ):
+        assert {one.remedy for one in row(replication(), "dr1", live, NOW).messages} & {"restart", "initiate", "reload"}
+        one = row(replication(), "dr1", live, NOW, Beside(store="Redis does not answer"))
+        assert not {message.remedy for message in one.messages} & {"restart", "initiate", "reload"}
+        assert not any(map(one.offers, ("restart", "initiate", "reload")))
 
 
 def test_an_update_that_waits_for_an_answer_says_so_and_what_to_press() -> None:

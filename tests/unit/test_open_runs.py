@@ -36,8 +36,8 @@ def test_every_dag_has_a_name_for_people() -> None:
 
 
 STATES = {
-    "waits in the queue": ("queued", (), "waits in Airflow's queue since 11:58:00 UTC", Level.WARNING),
-    "its tasks wait": ("running", (Task("check", "scheduled", AGO),), "waits in Airflow's queue", Level.WARNING),
+    "waits in the queue": ("queued", (), "has waited in Airflow's queue since 11:58:00 UTC", Level.WARNING),
+    "its tasks wait": ("running", (Task("check", "scheduled", AGO),), "has waited in Airflow's queue", Level.WARNING),
     "tries again": (
         "running",
         (Task("check", "up_for_retry", AGO, "no route to host"),),
@@ -72,14 +72,14 @@ def test_a_run_that_asks_shows_its_question_and_its_evidence(dag: str) -> None:
         return
     asks = run(dag, question=Question("approve", "P_ → a: repair 5 rows?", "- s.t: 5 rows", "q1"))
     (message,) = of_runs([asks], QUIET, NOW)
-    assert "waits for a person's answer since 11:58:00 UTC: P_ → a: repair 5 rows?" in message.text
+    assert "has waited for a person's answer since 11:58:00 UTC: P_ → a: repair 5 rows?" in message.text
     assert (message.level, message.remedy) == (Level.WARNING, "approve")
     assert (message.question, message.details, message.run) == ("q1", "- s.t: 5 rows", "r1")
 
 
 def test_a_run_of_a_paused_dag_is_told_with_the_cause() -> None:
     ((text, level, _),) = said(run("initial_update"), airflow=replace(QUIET, paused=frozenset({"initial_update"})))
-    assert "does not continue" in text and "is paused in Airflow" in text and level is Level.CRITICAL
+    assert "has not continued" in text and "is paused in Airflow" in text and level is Level.CRITICAL
 
 
 def test_what_is_said_already_is_not_said_twice() -> None:
@@ -103,15 +103,15 @@ PHASES: dict[str, tuple[Sequence[tuple[str, str]], str | None, str, Level]] = {
     "prepared": ([("check", "success"), ("begin", "success")], "", "The master takes writes", Level.WARNING),
     "prepares": ([("verify", "success"), ("prepare", "running")], "", "The master takes writes", Level.WARNING),
     "approaches": (SWITCHES, "", "The master takes writes. Its step now: switch_over", Level.WARNING),
-    "guarded": (SWITCHES, "2026-11-22T11:59:01Z", "the master refuses writes since 11:59:01 UTC", Level.CRITICAL),
-    "not known": (SWITCHES, None, "the master may refuse writes since 11:58:00 UTC", Level.CRITICAL),
+    "guarded": (SWITCHES, "2026-11-22T11:59:01Z", "the master has refused writes since 11:59:01 UTC", Level.CRITICAL),
+    "not known": (SWITCHES, None, "the master may have refused writes since 11:58:00 UTC", Level.CRITICAL),
     "was killed before": (KILLED, "", "tries its task switch_over again. The master takes writes", Level.WARNING),
     "was killed within": (KILLED, "2026-11-22T11:59:01Z", "The master refuses writes meanwhile.", Level.CRITICAL),
     "was killed somewhere": (KILLED, None, "The master may refuse writes meanwhile.", Level.CRITICAL),
     "switched": (
         [("switch_over", "success"), ("follow", "running")],
         "",
-        "the slave is the master since 11:58:00 UTC",
+        "the slave has been the master since 11:58:00 UTC",
         Level.WARNING,
     ),
     "undone": ([("switch_over", "failed"), ("settle", "running")], "", "The master takes writes", Level.WARNING),
@@ -141,7 +141,7 @@ NO_APPLY = {
     ),
     "Airflow is silent": (
         Beside(airflow=replace(QUIET, trouble="its metadata cannot be read (x).")),
-        "Airflow says not why: its metadata cannot be read (x).",
+        "Airflow does not say why: its metadata cannot be read (x).",
         Level.CRITICAL,
         "",
     ),
@@ -159,7 +159,7 @@ NO_APPLY = {
     ),
     "in the queue": (
         Beside([run("cdc_apply", "running", Task("apply", "queued", AGO))], replace(QUIET, waiting=1720)),
-        "waits in Airflow's queue since 11:58:00 UTC, which has 1,720 tasks.",
+        "has waited in Airflow's queue since 11:58:00 UTC, which has 1,720 tasks.",
         Level.CRITICAL,
         "",
     ),
@@ -195,7 +195,7 @@ def test_no_advice_is_given_before_the_cause_is_known(why: str) -> None:
 def test_an_apply_that_no_file_configures_is_told() -> None:
     lost = run("cdc_apply", prefix="OLD_")
     (message,) = of_airflow(replace(QUIET, runs=(lost, run("cdc_apply"))), frozenset({("P_", "a")}), NOW)
-    assert message.text.startswith("OLD_ → a is not configured, and its apply runs since 11:58:00 UTC")
+    assert message.text.startswith("OLD_ → a is not configured, and its apply has been running since 11:58:00 UTC")
     assert (message.level, message.dag, message.run) == (Level.CRITICAL, "cdc_apply", "r1")
 
 

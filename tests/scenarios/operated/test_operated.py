@@ -166,7 +166,9 @@ def test_a_difference_fails_the_verification_and_a_repair_mends_it(terminal: Ter
     terminal.says("act", "failover", *PAIR, "--set", "action=planned", "--why", "a test", "--no-wait")
     until(lambda: len(asked(terminal)) == 2, SECONDS)
     listed = terminal.says("status")
-    assert listed.count("waits for a person's answer since") == 2 and listed.count("./sluice act approve SHOP_") == 2
+    assert (
+        listed.count("has waited for a person's answer since") == 2 and listed.count("./sluice act approve SHOP_") == 2
+    )
     assert "until the slave has applied the last changes" in listed, "what each answer does"
     assert "Which question?" in terminal.says("act", "approve", *PAIR, "--why", "a test", status=1)
     assert "Approve: SHOP_ → dr1: repair 1 row" in terminal.says("act", "approve", *PAIR, "--set", question)

@@ -91,39 +91,39 @@ def of_runs(runs: Iterable[Run], airflow: Airflow, now: datetime, shown: str = "
 
 def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Message:
     """Why no apply runs where one should, as Redis says, and what helps. No advice before the cause is known."""
-    since = _since(last_status, now)
+    heard = f" (last heard at {short_clock(last_status, now)} UTC)" if last_status else ""
     airflow = beside.airflow
     if airflow.trouble:
-        return Message(f"No apply runs{since}, and Airflow says not why: {airflow.trouble}", Level.CRITICAL)
+        return Message(f"No apply runs{heard}, and Airflow does not say why: {airflow.trouble}", Level.CRITICAL)
     applies = [run for run in beside.runs if run.dag == api.APPLY]
     active = next((run for run in applies if run.active), None)
     task = active.task(APPLY_TASK) if active else None
     state = task.state if task else ""
     running = active is not None and state not in ("", RETRIED, *WAITING)
     if api.APPLY in airflow.paused and not running:
-        text = f"No apply runs{since}: the DAG cdc_apply is paused in Airflow. Unpause it (Dags, cdc_apply, the switch "
+        text = f"No apply runs{heard}: the DAG cdc_apply is paused in Airflow. Unpause it (Dags, cdc_apply, the switch "
         text += "beside its name); " + ("its run then continues." if active else "then start the apply here.")
         return _message(active, text, Level.CRITICAL, "apply")
     if active is None:
         failed = next((run for run in reversed(applies) if run.state == FAILED), None)
         reason = failed.failure.reason.rstrip(".") if failed and failed.failure else ""
-        text = f"No apply runs{since}: its run failed: {reason}. Fix that, then start it." if reason else ""
-        return Message(text or f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply")
+        text = f"No apply runs{heard}: its run failed: {reason}. Fix that, then start it." if reason else ""
+        return Message(text or f"No apply runs{heard}: start it.", Level.CRITICAL, "restart", lasting="apply")
     began = (task.since if task else None) or active.since
     waits = _since(began, now)
     if state == RETRIED:
         reason = f": {task.reason}" if task and task.reason else "."
         return _message(active, f"The apply has ended, and Airflow starts it again in a moment{reason}", Level.WARNING)
     if running:
-        text = (
-            f"The task of the apply runs in Airflow{waits}, and does not hold its lease in Redis: it is starting, or "
-        )
+        runs = _lasting("runs", "has been running", waits, "in Airflow")
+        text = f"The task of the apply {runs}, and does not hold its lease in Redis: it is starting, or "
         return _message(active, f"{text}Redis has lost the lease, which the apply then takes again.", Level.WARNING)
     queue = _queue(airflow)
     long = began is not None and (now - began).total_seconds() > QUEUE_SECONDS
-    text = f"The apply waits in Airflow's queue{waits}{queue}. Applies come first there: it needs no help."
+    queued = _lasting("waits", "has waited", waits, "in Airflow's queue")
+    text = f"The apply {queued}{queue}. Applies come first there: it needs no help."
     if down := scheduler_down(airflow, now):
-        text = f"The apply waits in Airflow's queue{waits}. {down}"
+        text = f"The apply {queued}. {down}"
     return _message(active, text, Level.CRITICAL if long or down else Level.WARNING, "apply")
 
 
@@ -143,9 +143,9 @@ def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetim
         messages.append(Message(text, Level.CRITICAL if dag == api.APPLY else Level.WARNING, dag=dag))
     for run in airflow.not_configured(pairs):
         pair = f"{run.prefix} → {', '.join(run.slaves)}"
-        since = _since(run.since, now)
+        runs = _lasting("runs", "has been running", _since(run.since, now))
         text = (
-            f"{pair} is not configured, and its apply runs{since}: the file was removed, has mistakes, or names it "
+            f"{pair} is not configured, and its apply {runs}: the file was removed, has mistakes, or names it "
             "otherwise now. Put the file back; or end the apply: mark its run as failed in Airflow. Start nothing for "
             "the same database before."
         )
@@ -183,9 +183,9 @@ def _message(run: Run | None, text: str, level: Level, lasting: str = "") -> Mes
 
 def _question(run: Run, now: datetime) -> Message:
     assert run.question is not None
-    since = _since(run.since, now)
+    waits = _lasting("waits", "has waited", _since(run.since, now), "for a person's answer")
     return Message(
-        f"{NAMES[run.dag]} waits for a person's answer{since}: {run.question.subject}",
+        f"{NAMES[run.dag]} {waits}: {run.question.subject}",
         Level.WARNING,
         "approve",
         dag=run.dag,
@@ -220,7 +220,8 @@ def _failed(run: Run, now: datetime, shown: str) -> list[Message]:
 def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
     since = _since(run.since, now)
     if run.dag in airflow.paused:
-        text = f"{NAMES[run.dag]} does not continue{since}: the DAG {run.dag} is paused in Airflow. Unpause it there."
+        paused = _lasting("does not continue", "has not continued", since)
+        text = f"{NAMES[run.dag]} {paused}: the DAG {run.dag} is paused in Airflow. Unpause it there."
         return [_message(run, text, Level.CRITICAL)]
     tried = next((task for task in run.tasks if task.state == RETRIED), None)
     if tried is not None:
@@ -233,15 +234,15 @@ def _active(run: Run, airflow: Airflow, now: datetime) -> list[Message]:
         return [_message(run, text, Level.CRITICAL if guarded else Level.WARNING)]
     waits = run.state == QUEUED or (bool(run.tasks) and all(_idle(task) for task in run.tasks))
     if waits and run.since and (now - run.since).total_seconds() > QUEUE_SECONDS:
-        queue = _queue(airflow)
-        text = f"{NAMES[run.dag]} waits in Airflow's queue{since}{queue}."
-        return [_message(run, text, Level.WARNING)]
+        queued = _lasting("waits", "has waited", since, "in Airflow's queue")
+        return [_message(run, f"{NAMES[run.dag]} {queued}{_queue(airflow)}.", Level.WARNING)]
     if run.dag == api.FAILOVER and run.action != "check":
         return [_phase(run, now)]
     if run.dag in ("housekeeping", "capture_redo"):
         return []
     doing = f": {working}" if (working := _working(run)) else ""
-    return [_message(run, f"{NAMES[run.dag]} runs{since}{doing}", Level.OK)]
+    runs = _lasting("runs", "has been running", since)
+    return [_message(run, f"{NAMES[run.dag]} {runs}{doing}", Level.OK)]
 
 
 ENDED = ("success", "skipped", "failed", "upstream_failed", "removed")
@@ -270,17 +271,24 @@ def _phase(run: Run, now: datetime) -> Message:
     switch = run.task(SWITCH)
     since = _since(switch.since if switch else None, now)
     if _guarded(run):
-        text = f"the master may refuse writes{since}: the slave's database, which knows, has not answered."
+        refuses = _lasting("may refuse writes", "may have refused writes", since)
+        text = f"the master {refuses}: the slave's database, which knows, has not answered."
         if run.refused:
-            text = f"the master refuses writes{_since(datetime.fromisoformat(run.refused), now)}."
+            text = f"the master has refused writes{_since(datetime.fromisoformat(run.refused), now)}."
         return _message(run, f"{who} is under way: {text}{step}", Level.CRITICAL)
     if switch is not None and switch.state == "success":
-        return _message(run, f"{who}: the slave is the master{since}, and is being completed.{step}", Level.WARNING)
+        became = _lasting("is the master", "has been the master", since)
+        return _message(run, f"{who}: the slave {became}, and is being completed.{step}", Level.WARNING)
     return _message(run, f"{who} is under way. The master takes writes.{step}", Level.WARNING)
 
 
 def _since(time: datetime | None, now: datetime) -> str:
     return f" since {short_clock(time, now)} UTC" if time else ""
+
+
+def _lasting(now: str, ever: str, since: str, where: str = "") -> str:
+    """What lasts: `now` in the present tense, `ever` in the perfect if it is known since when."""
+    return f"{ever if since else now}{f' {where}' if where else ''}{since}"
 
 
 def _queue(airflow: Airflow) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from sluice.airflow.pages.message import Level, Message, clock
+from sluice.airflow.pages.message import Level, Message, clock, short_clock
 from sluice.airflow.pages.run_messages import ALONE, Beside, no_apply, of_failover, of_runs
 from sluice.configuration.model import Replication
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
@@ -35,6 +35,14 @@ SILENT_SECONDS = 30.0
 """An apply that holds the lease without a new status for this time is stuck."""
 REASONS_SHOWN = 5
 """Tables that a message names at most."""
+_MEANS = {
+    SlaveState.INITIAL: "An initial update has begun",
+    SlaveState.SWITCHING: "A failover is making it the master",
+    SlaveState.MASTER: "A failover made it the master: nothing is applied to it",
+}
+"""What a state means, if CHECKPOINT says no more."""
+_NEEDS_REDIS = frozenset({"initiate", "restart", "reload"})
+"""Actions that cannot help while Redis does not answer."""
 _ON_ERROR = {"stop": "stop the slave", "isolate": "leave out the table alone"}
 """The effect of a conflict, by `on_error`."""
 
@@ -112,7 +120,7 @@ class SlaveRow:
         """Whether an action of the monitor can do something about the slave as it is."""
         state, updating = self.state, self.state in (SlaveState.INITIAL, SlaveState.TRANSITION) or bool(self.loading)
         follows = state in APPLYING or state is SlaveState.INITIAL
-        live = self.state is not None and not self.store
+        live = self.state is not None
         useful = {
             "initiate": live and state not in (SlaveState.SWITCHING, SlaveState.MASTER),
             "cancel": updating,
@@ -124,11 +132,11 @@ class SlaveRow:
             "repair": state is SlaveState.NORMAL,
             "rejects": bool(self.rejects),
             "reload": state is SlaveState.NORMAL,
-            "remove_first": bool(self.closures),
+            "remove_first": any(closure.startswith((f"{ADMIN} (", f"{ERROR} (")) for closure in self.closures),
             "clear": state is SlaveState.NORMAL,
             "failover": state in (SlaveState.NORMAL, SlaveState.SWITCHING),
         }
-        return useful.get(action, True)
+        return useful.get(action, True) and not (self.store and action in _NEEDS_REDIS)
 
 
 def row(replication: Replication, slave: str, live: LiveSlave, now: datetime, beside: Beside = ALONE) -> SlaveRow:
@@ -217,18 +225,18 @@ def sentence(state: SlaveState | None, live: LiveSlave, lag: float | None, besid
     if asking := next((run.question for run in beside.runs if run.question is not None), None):
         return f"Waits for an answer: {asking.subject}"
     if state is None:
-        return "Its state is not known"
+        return "The state of the slave is not known"
     if state is SlaveState.UNCONFIGURED:
         tried = any(run.dag == api.UPDATE for run in beside.runs)
         return "No initial update has succeeded yet" if tried else "No initial update has begun yet"
     if stopped := [closure for closure in live.closures if closure.name == ERROR]:
         return f"Stopped: {stopped[0].reason}"
     if live.closures:
-        return f"Held: {'; '.join(map(str, live.closures))}"
+        return f"Held: {'; '.join(map(_held, live.closures))}"
     if state is SlaveState.INCONSISTENT:
         return message or "Only a new initial update helps"
-    if state in (SlaveState.INITIAL, SlaveState.SWITCHING, SlaveState.MASTER):
-        return message or f"The slave is {state}"
+    if state in _MEANS:
+        return message or _MEANS[state]
     if live.holder is None:
         return "Whether its apply runs is not known" if beside.store else "No apply runs"
     if activity.startswith("waiting"):
@@ -254,6 +262,8 @@ def messages(
     found = [*_of_apply(one, live, now, beside), *_of_data(replication, one, live)]
     shown = " ".join(message.text for message in found if message.level is Level.CRITICAL)
     found += of_runs(beside.runs, beside.airflow, now, shown)
+    if beside.store:
+        found = [replace(message, remedy="") if message.remedy in _NEEDS_REDIS else message for message in found]
     return sorted(found, key=lambda message: -message.level)
 
 
@@ -273,7 +283,9 @@ def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> 
         elif closure.name == INITIAL_UPDATE:
             messages.append(Message(f"The gate is closed: {closure}", Level.OK))
         else:
-            messages.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
+            at = moment(closure.at)
+            when = f" at {short_clock(at, now)} UTC" if at else ""
+            messages.append(Message(f"The gate was closed{when}: {_held(closure)}", Level.WARNING, "open"))
     gate_closed = bool(live.closures)
     if one.state is SlaveState.INCONSISTENT:
         reason = str(live.status.get("message") or "").rstrip(".")
@@ -284,16 +296,20 @@ def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> 
             messages.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
     elif one.state in APPLYING and not one.applying and not gate_closed and not beside.store:
         messages.append(no_apply(beside, one.last_status, now))
-    elif one.state in (SlaveState.INITIAL, SlaveState.TRANSITION) and _abandoned(beside):
+    elif one.state in (SlaveState.INITIAL, SlaveState.TRANSITION) and _abandoned(beside, api.UPDATE):
         text = f"The slave is in {one.state}, and no run of initial_update loads it: it was deleted or lost."
         messages.append(Message(f"{text} Start an initial update.", Level.CRITICAL, "initiate"))
+    elif one.state is SlaveState.SWITCHING and _abandoned(beside, api.FAILOVER):
+        text = "The slave is in SWITCHING, and no run of failover continues: it was deleted or lost. The master may "
+        text += "refuse writes. Take the failover back with Fail over, abort."
+        messages.append(Message(text, Level.CRITICAL, "failover"))
     if one.state is None:
         why = beside.unanswered or "It was not asked yet."
         text = f"The state of the slave is not known: neither Redis nor its database tells it. {why}"
         messages.append(Message(text, Level.WARNING))
     elif beside.unanswered and live.says_too_little:
         as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
-        messages.append(Message(f"Its database does not answer: {beside.unanswered}{as_of}", Level.WARNING))
+        messages.append(Message(f"Its database cannot be read: {beside.unanswered}{as_of}", Level.WARNING))
     silent = (now - one.last_status).total_seconds() if one.last_status else 0.0
     if beside.store:
         messages.append(Message(f"What its apply does is not known: {beside.store}", Level.WARNING))
@@ -343,10 +359,15 @@ def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[M
     return messages
 
 
-def _abandoned(beside: Beside) -> bool:
-    """Whether Airflow has no run that loads the slave, and nothing says why one failed."""
+def _abandoned(beside: Beside, dag: str) -> bool:
+    """Whether Airflow has no run of the DAG about the slave, and nothing says why one failed."""
     asked = beside.airflow.asked and not beside.airflow.trouble
-    return asked and not any(run.dag == api.UPDATE for run in beside.runs)
+    return asked and not any(run.dag == dag for run in beside.runs)
+
+
+def _held(closure: Closure) -> str:
+    """Why the gate is closed, and by whom, without a full stop."""
+    return f"{closure.reason.rstrip('.')} ({closure.by})" if closure.name == ADMIN else str(closure)
 
 
 def master_messages(
