@@ -17,6 +17,7 @@ from sluice.airflow.pages.run_messages import Beside
 from sluice.airflow.pages.slave_row import SlaveRow, master_messages, row
 from sluice.airflow.pages.templates import environment, lag_curve, rate_curve
 from sluice.config import Survey
+from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, CARRIED, ERROR, INITIAL_UPDATE, Closure
@@ -377,7 +378,27 @@ def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
     assert "public.t: it is not captured" in rendered(found, slaves, Choice(find="b_"))
     alone = LiveState(slaves={(Prefix("A_"), "x"): known(said(5))}, masters={Prefix("A_"): lost})
     page = rendered(survey(replication("A_", "x")), alone, Choice(level="attention"))
-    assert "<b>1</b> needs a look" in page and "No slave is like that" not in page
+    assert "<b>1</b> needs a look" in page and "No slave matches" not in page
+
+
+def test_a_slave_is_green_only_if_nothing_is_wrong_with_it() -> None:
+    green = 'class="lamp lamp-NORMAL"'
+    for behind, shown_green in ((5, True), (900, False)):
+        slaves = LiveState(slaves={(Prefix("A_"), "x"): known(said(behind))})
+        page = rendered(survey(replication("A_", "x")), slaves)
+        table = page[page.index("<tbody") :]
+        assert (green in table) is shown_green and "NORMAL" in table
+        assert ('aria-label="critical"' in table) is not shown_green
+
+
+def test_a_folder_that_cannot_be_read_is_told_once_and_as_what_it_is() -> None:
+    text = "/x: cannot be listed: No such file or directory"
+    mistake = Mistake(Path("/x"), 0, "", "cannot be listed: No such file or directory", "create it")
+    page = rendered(Survey((), (mistake,), {}, ()), LiveState(), trouble=text)
+    assert page.count("cannot be listed") == 1 and "<b>0</b> slaves" not in page
+    assert (
+        "No replication can be shown until that is fixed" in page and "Redis" not in page and "applies wait" not in page
+    )
 
 
 def test_hostile_text_stays_text() -> None:

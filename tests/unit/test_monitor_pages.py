@@ -285,7 +285,28 @@ def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
     (turned,) = found[1].slaves[0].feeds
     assert turned.slaves[0].feeds[0].again, "it ends"
     text = words(rendered("topology.html", roots=found, visitor=ANNA))
-    assert "A_ from postgres, m" in text and "75 s behind, to far" in text and "a circle: see above" in text
+    assert "A_ from postgres, m" in text and "75 s behind , to far" in text and "a circle: see above" in text
+    assert "lag not known, no apply runs , to dr2" in text
+
+
+def test_an_arrow_is_green_only_where_changes_arrive() -> None:
+    one = replication("A_", "runs", "ended", "unknown")
+    live = {"runs": known(said(2.0)), "ended": known(said(2.0), runs=False)}
+    slaves = LiveState(slaves={(one.prefix, name): found for name, found in live.items()})
+    page = rendered("topology.html", roots=overview_pages.roots(Gathered(survey(one), slaves, NOW), NOW), visitor=ANNA)
+    assert re.findall(r'class="arrow (\w+)"', page) == ["fine", "none", "none"]
+
+
+def test_null_is_not_shown_as_an_empty_text_nor_as_a_column_that_is_not_there() -> None:
+    change = WaitingChange(7, 42, ODD, "UPDATE", {"a": None, "b": ""}, {"a": "NULL", "c": "x"})
+    shown = {one.column: (one.before, one.after) for one in waiting_images(change, NO_PATTERNS, visible=True)}
+    assert shown == {"a": ((None,), ("NULL",)), "b": (("",), ()), "c": ((), ("x",))}
+    page = rendered(
+        "waiting.html", visitor=OLGA, slave="dr1", waiting=Waiting(1, False, 5, (change,)), trouble="", visible=True,
+        most=7, images=lambda change: waiting_images(change, NO_PATTERNS, visible=True),
+    )  # fmt: skip
+    row = r'<td class="v"><span class="soft">NULL</span></td>\s*<td class="v">NULL</td>'
+    assert re.search(row, page) and '<span class="soft">empty</span>' in page
 
 
 def test_the_evidence_of_a_question_is_shown_without_what_it_must_not_do() -> None:

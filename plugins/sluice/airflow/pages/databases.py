@@ -263,12 +263,15 @@ def _short(conn_id: str, vendor: str, replication: Replication) -> ConnectionInf
 
 @dataclass(frozen=True)
 class Image:
-    """A column of a reject: before the change, after it, and on the slave."""
+    """A column of a reject: before the change, after it, and on the slave.
+
+    Each has its value, None for NULL, or nothing if that row is not there or lacks the column.
+    """
 
     column: str
-    before: str | None
-    after: str | None
-    on_slave: str | None
+    before: tuple[str | None, ...]
+    after: tuple[str | None, ...]
+    on_slave: tuple[str | None, ...]
     differs: bool
 
 
@@ -293,9 +296,11 @@ def _images(
 ) -> list[Image]:
     columns = list(dict.fromkeys([*after, *before, *on_slave]))
 
-    def shown(row: Mapping[str, str | None], column: str) -> str | None:
-        value = row.get(column)
-        return value if value is None or (visible and not mask.hides(table, column)) else HIDDEN
+    def shown(row: Mapping[str, str | None], column: str) -> tuple[str | None, ...]:
+        if column not in row:
+            return ()
+        value = row[column]
+        return (value if value is None or (visible and not mask.hides(table, column)) else HIDDEN,)
 
     return [
         Image(
