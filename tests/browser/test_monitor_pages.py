@@ -116,12 +116,12 @@ def test_a_refused_form_shows_the_reason_and_keeps_its_values(monitor: Monitor, 
 @pytest.mark.long
 def test_a_logged_out_user_is_redirected_to_the_login(monitor: Monitor, browser: Browser) -> None:
     page = browser.new_context().new_page()
-    assert not axe.faults_everywhere(page, f"{monitor.url}/sluice/slaves/SHOP_/oslo/")
+    assert not axe.faults_everywhere(page, f"{monitor.url}/sluice/actions/hold?prefix=SHOP_&slave=oslo")
     page.get_by_role("link", name="Log in").click()
     page.get_by_label("Username").fill("olga")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="SHOP_ → oslo")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Hold: SHOP_ → oslo")).to_be_visible(timeout=60_000)
     page.context.close()
 
 
@@ -270,6 +270,33 @@ def test_filters_survive_a_refresh_of_the_page(monitor: Monitor, browser: Browse
     monitor.say(STOCK, "dr2", state="INCONSISTENT", message="said later")
     expect(rows).to_contain_text("said later", timeout=SHOWN)
     assert page.get_by_role("searchbox").input_value() == "dr2"
+    page.context.close()
+
+
+@pytest.mark.long
+def test_a_refresh_leaves_the_reader_where_he_is(monitor: Monitor, browser: Browser) -> None:
+    page = monitor.page(browser)
+    page.goto(f"{monitor.url}/sluice/slaves/SHOP_/tokyo/")
+
+    def refreshed() -> str:
+        """What has the focus after the next refresh."""
+        with page.expect_response(lambda answer: "part=live" in answer.url, timeout=SHOWN) as seen:
+            pass
+        seen.value.finished()
+        page.wait_for_function("live.querySelector('[data-before]') === null")
+        page.evaluate("live.firstElementChild.dataset.before = 1")
+        where = "closest('.needs, details, .actions')"
+        return str(
+            page.evaluate(f"[document.activeElement.tagName, document.activeElement.{where}?.className].join(' ')")
+        )
+
+    page.evaluate("live.firstElementChild.dataset.before = 1")
+    page.locator("#events").evaluate("one => { one.open = false }")
+    page.locator(".needs").get_by_role("link", name="Restart apply").focus()
+    assert refreshed() == "A needs critical", "of two links to one action, the same one"
+    assert not page.locator("#events").evaluate("one => one.open"), "what was folded stays folded"
+    page.locator("#events > summary").focus()
+    assert refreshed() == "SUMMARY "
     page.context.close()
 
 

@@ -98,7 +98,7 @@ def test_a_page_with_everything_on_it_can_be_read_in_light_and_dark_wide_and_nar
         "2 changes set aside",
         "thread 1_2 failed",
         "In place of",
-        "h" * 200 + ":1/<b>, as a slave oslo",
+        "h" * 200 + ":1/<b>, until then the slave oslo",
         "the master until 2026-01-02 03:04:05 UTC",
     ):
         expect(main).to_contain_text(said)

@@ -338,8 +338,10 @@ def test_questions_and_failures_can_be_read_by_everybody_and_answered_in_two_cli
     page.goto(f"{monitor.url}/sluice/")
     page.locator(".message", has_text=subject).get_by_role("link", name="Answer").click()
     expect(page.get_by_role("main")).to_contain_text("the master refuses writes")
-    page.get_by_label("Answer").select_option("Reject")
-    page.get_by_role("button", name="Answer").click()
+    page.get_by_label("Why").press("Enter")
+    answer = olga.get(f"dags/failover/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
+    assert not answer["chosen_options"], "Return in the field approves nothing"
+    page.get_by_role("button", name="Reject").click()
     expect(page.get_by_role("status").filter(has_text="Reject")).to_contain_text(f"Reject: {subject}")
     answer = olga.get(f"dags/failover/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
     assert answer["chosen_options"] == ["Reject"]

@@ -213,7 +213,8 @@ def test_the_page_of_a_slave_says_through_when_each_table_is_verified(
     assert "811:815:812" not in text, "a position means nothing to people"
     assert "public.<new> ready not seen – never" in text and "<new>" not in answer.text
     assert f'href="/sluice/reports/{report}/"' in answer.text
-    assert "The slave's database could not be read: Airflow has no connection 's'" in text
+    assert "Its database cannot be read: Airflow has no connection 's'" in text
+    assert text.count("Airflow has no connection 's'") == 1
 
 
 def test_safe_mode_says_why_it_is_on_and_when_it_ends(client: TestClient, anna: Head) -> None:
@@ -236,7 +237,7 @@ def test_a_replication_with_mistakes_is_named_with_them(client: TestClient, anna
     (tmp_path / "nameless.yaml").write_text("<&>: {\n")
     text = words(client.get("/sluice/", headers=anna).text)
     assert "BAD.yaml:3: slavs: is not known; did you mean slaves?" in text
-    assert "A file of which no prefix is known" in text and "nameless.yaml" in text
+    assert "A file without a prefix that can be read" in text and "nameless.yaml" in text
     assert "DEMO_ from postgres, m" in text, "the others stay"
     assert client.get("/sluice/masters/BAD_/", headers=anna).status_code == 404
 
@@ -345,6 +346,31 @@ def test_a_refused_request_gets_an_error_page(client: TestClient, anna: Head) ->
     assert "To the overview" in answer.text and "Content-Security-Policy" in answer.headers
 
 
+def test_a_form_that_is_sent_after_the_session_is_over_is_not_lost(client: TestClient) -> None:
+    html = {"Accept": "text/html"}
+    sent = client.post("/sluice/actions/hold", data={"prefix": "DEMO_", "why": "disk"}, headers=html)
+    assert sent.status_code == 401 and "reload this page: the browser sends the form again" in words(sent.text)
+    assert 'target="_blank"' in sent.text and "next=/sluice/" in sent.text
+    seen = client.get("/sluice/actions/hold?prefix=DEMO_&slave=dr1", headers=html)
+    assert seen.status_code == 401 and "next=/sluice/actions/hold%3Fprefix%3DDEMO_%26slave%3Ddr1" in seen.text
+
+
+def test_a_refused_form_points_at_the_field_and_offers_the_tables_of_all_slaves(client: TestClient) -> None:
+    otto = head_of(client, "otto")
+    asked = client.get("/sluice/actions/verify?prefix=DEMO_&slave=dr1", headers=otto).text
+    (key,) = re.findall(r'name="key" value="([0-9a-f]+)"', asked)
+    form = {"prefix": "DEMO_", "slave": "dr1", "sample": "many", "key": key}
+    answer = client.post("/sluice/actions/verify", data=form, headers=otto)
+    assert answer.status_code == 400
+    assert re.findall(r'name="(\w+)"[^>]*aria-invalid="true" autofocus', answer.text) == ["sample"]
+    with redis_store.connect() as client_of_redis:
+        Status(client_of_redis, Prefix("DEMO_"), "dr1").write({"not_ready": {"public.orders": "absent"}})
+    for address in ("initiate?prefix=DEMO_", "debug?prefix=DEMO_"):
+        assert 'name="tables" value="public.' in client.get(f"/sluice/actions/{address}", headers=otto).text, address
+    asked = words(client.get("/sluice/actions/initiate?prefix=DEMO_", headers=otto).text)
+    assert "Why (may stay empty if nothing is lost)" in asked
+
+
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
@@ -353,7 +379,7 @@ def test_a_refused_request_gets_an_error_page(client: TestClient, anna: Head) ->
         ("actions/jump?prefix=DEMO_", 404, "There is no action 'jump'."),
         ("actions/hold", 422, "The address is not complete. prefix: field required."),
         ("actions/hold?prefix=DEMO_&slave=nobody", 404, "DEMO_ has no slave nobody"),
-        ("actions/uninstall?prefix=DEMO_", 403, "Uninstall wants the right to administer"),
+        ("actions/uninstall?prefix=DEMO_", 403, "Uninstall needs the right to administer"),
         ("reports/nothing/", 404, "There is no such report"),
     ],
 )

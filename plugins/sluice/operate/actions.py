@@ -215,7 +215,8 @@ _ALL = (
         "rejects",
         "Settle rejects",
         "Settles changes that were set aside. Apply asks the running apply to apply them after all, if the row is as "
-        "it was on the master before the change; with force in any case. Drop settles them without applying.",
+        "it was on the master before the change; other rows stay, unless they are overwritten. Drop settles them "
+        "without applying.",
         api.REJECTS,
         fields=(
             Field("action", "What", Kind.CHOICE, choices=tuple(SETTLEMENTS.items()), default="apply"),
@@ -319,7 +320,7 @@ _ALL = (
                 hint="One, with the schemas of its tables. The order of rows does not matter.",
                 required=True,
             ),
-            Field("slaves", "Slaves", Kind.SLAVES),
+            Field("slaves", "Slaves", Kind.SLAVES, "None chosen: all."),
         ),
         administer=True,
     ),
@@ -406,6 +407,8 @@ def loses(action: Action, given: Mapping[str, str], states: Mapping[str, str]) -
     return f"{what} are emptied or replaced: their readers see incomplete data until they are loaded again. {now} now."
 
 
+MAY_LOSE = ("initiate", "failover")
+"""Actions that lose something for some slaves or values alone; see `loses`."""
 FULL = ("NORMAL", "TRANSITION", "INITIAL", "UNKNOWN", "MASTER", "SWITCHING")
 """States of a slave that has rows, or may have some, that somebody reads."""
 

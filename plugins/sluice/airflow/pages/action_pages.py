@@ -23,7 +23,7 @@ from sluice.airflow.pages.rendering import Renderer
 from sluice.airflow.pages.slave_row import SlaveRow
 from sluice.configuration.model import Replication
 from sluice.errors import SluiceError
-from sluice.operate.actions import ACTIONS, Action, loses, ordered
+from sluice.operate.actions import ACTIONS, MAY_LOSE, Action, Incomplete, loses, ordered
 from sluice.operate.open_runs import Run
 from sluice.operate.perform import Done, perform
 
@@ -65,8 +65,9 @@ class _Wish:
 
     @property
     def known_tables(self) -> list[str]:
-        """Tables of the chosen slaves, to choose from; none if there are too many."""
-        live = [self.gathered.live.slave(self.replication.prefix, slave) for slave in self.slaves]
+        """Tables of the chosen slaves, or of all, to choose from; none if there are too many."""
+        slaves = self.slaves or self.replication.slaves
+        live = [self.gathered.live.slave(self.replication.prefix, slave) for slave in slaves]
         names = sorted({table for one in live for table in (*one.tables, *(one.status.get("not_ready") or ()))})
         return names if len(names) <= OFFERED_TABLES else []
 
@@ -104,26 +105,26 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         if action is None:
             raise HTTPException(404, f"There is no action {name!r}.")
         if not may(visitor, action):
-            raise HTTPException(403, f"{action.label} wants the right to {missing_right(visitor, action)}.")
+            raise HTTPException(403, f"{action.label} needs the right to {missing_right(visitor, action)}.")
         gathered = await watch.state()
         for slave in slaves:
             configured(gathered, prefix, slave)
         gathered = hidden.shown_to(visitor, gathered)
         return _Wish(action, configured(gathered, prefix), slaves, given, gathered)
 
-    def page(request: Request, visitor: Visitor, about: _Wish, problem: str = "") -> Response:
-        """The form, with a problem of its former values."""
+    def page(request: Request, visitor: Visitor, about: _Wish, problem: str = "", wrong: str = "") -> Response:
+        """The form, with a problem of its former values, and the field that has it."""
         run, asked = about.run, None
         waiting = [one for slave in about.slaves for one in about.gathered.airflow.about(about.prefix, slave)]
         if about.action.name == "approve":
             asked = run.question if run else None
             if asked is None and about.given.get("question"):
                 raise HTTPException(404, "This question waits no more: it was answered, or its run has ended.")
-        failure = run.failure.reason if run and run.failure and about.action.name == "put_aside" else ""
         return show(
             request, "action.html", visitor, 400 if problem else 200,
-            **vars(about), why=about.why, problem=problem, here="action", asked=asked, failure=failure,
-            lost=about.lost, known_tables=about.known_tables, waiting=[one for one in waiting if one.question],
+            **vars(about), why=about.why, problem=problem, wrong=wrong, here="action", asked=asked,
+            lost=about.lost, known_tables=about.known_tables, run=run, may_lose=MAY_LOSE,
+            waiting=[one for one in waiting if one.question],
         )  # fmt: skip
 
     @app.get("/actions/{name}")
@@ -152,7 +153,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         try:
             done = await in_thread(work)
         except SluiceError as problem:
-            return page(request, visitor, about, str(problem))
+            return page(request, visitor, about, str(problem), problem.field if isinstance(problem, Incomplete) else "")
         watch.forget()
         return show(
             request, "done.html", visitor,
@@ -170,7 +171,7 @@ def from_own_page(request: Request, visitor: Visitor, key: str) -> bool:
 async def form_of(request: Request) -> dict[str, list[str]]:
     """The fields of a form with their values. Raises 400, 413, 415."""
     if request.headers.get("content-type", "").split(";")[0].strip() != FORM:
-        raise HTTPException(415, "An action wants the fields of its form.")
+        raise HTTPException(415, "An action needs the fields of its form.")
     body = b""
     async for part in request.stream():
         body += part

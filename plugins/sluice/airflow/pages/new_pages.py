@@ -324,7 +324,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 def _administers(visitor: Visitor) -> None:
     """Raises 403."""
     if not visitor.administers:
-        raise HTTPException(403, "A new replication wants the right to change Airflow's connections.")
+        raise HTTPException(403, "A new replication needs the right to change Airflow's connections.")
 
 
 def _offers(api: Api) -> tuple[Iterable[Offered], str]:

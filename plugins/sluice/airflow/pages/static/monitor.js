@@ -40,15 +40,30 @@ function part(address) {
   return url;
 }
 
+// What a refresh replaces is found again by its id, its address or the part of the page that it is in, and its number
+// among those that have the same.
+function places(selector) {
+  const seen = new Map();
+  return [...live.querySelectorAll(selector)].map((one) => {
+    const key = `${one.tagName} ${one.id || one.getAttribute("href") || one.closest("[id]").id}`;
+    seen.set(key, (seen.get(key) || 0) + 1);
+    return [`${key} ${seen.get(key)}`, one];
+  });
+}
+
+const FOCUSABLE = "a[href], button, summary, [tabindex]";
+
 function put(html) {
-  const open = [...live.querySelectorAll("details[open][id]")].map((one) => one.id);
-  const focused = live.contains(document.activeElement) ? document.activeElement : null;
-  const same = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") && `a[href="${CSS.escape(focused.getAttribute("href"))}"]`);
-  const scrolled = [...live.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  const folded = new Map([...live.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
+  const scrolled = new Map(places(".scroll, .log").map(([key, one]) => [key, [one.scrollLeft, one.scrollTop]]));
+  const inside = live.contains(document.activeElement);
+  const focused = inside && places(FOCUSABLE).find(([, one]) => one === document.activeElement)?.[0];
   live.innerHTML = html;
-  open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-  live.querySelectorAll(".scroll").forEach((one, place) => { one.scrollLeft = scrolled[place] || 0; });
-  if (same) live.querySelector(same)?.focus({ preventScroll: true });
+  live.querySelectorAll("details[id]").forEach((one) => { one.open = folded.get(one.id) ?? one.open; });
+  places(".scroll, .log").forEach(([key, one]) => { [one.scrollLeft, one.scrollTop] = scrolled.get(key) || [0, 0]; });
+  if (!inside) return;
+  const same = places(FOCUSABLE).find(([key]) => key === focused)?.[1] || document.getElementById("main");
+  same.focus({ preventScroll: true });
 }
 
 async function refresh() {
@@ -67,7 +82,7 @@ async function refresh() {
     say("", false);
   } catch (error) {
     if (error.name === "AbortError") return;
-    say(`Airflow does not answer since ${new Date(last).toLocaleTimeString()}`, true);
+    say(`Airflow has not answered since ${new Date(last).toISOString().slice(11, 19)} UTC`, true);
   }
   schedule();
 }
