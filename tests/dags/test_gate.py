@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice import config
-from sluice.airflow.steps_gate import ReasonMissing, decide
+from sluice.airflow.steps_gate import decide
 from sluice.airflow.task_context import TaskContext
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
@@ -83,7 +83,7 @@ def test_closures_of_others_stay(configured: ConnectionInfo, redis_url: str, cap
 
 @pytest.mark.parametrize("reason", [None, "", "  "])
 def test_closing_needs_a_reason(configured: ConnectionInfo, reason: str | None) -> None:
-    with pytest.raises(ReasonMissing, match="Give a reason"):
+    with raises_code("reason-missing", match="Give a reason"):
         run("close", reason)
     assert run("show").endswith("is open")
 

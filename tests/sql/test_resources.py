@@ -11,11 +11,12 @@ from devstack.postgres import PostgresServer, binary
 from sluice import sql_files
 from sluice.capture import resources as installing
 from sluice.capture import uninstall
+from sluice.database.capture import ResourcesMissing, ResourcesNewer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import resources
-from sluice.vendors.postgres.source.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
+from sluice.vendors.postgres.source.resources import NamesTaken, ResourcesOutdated
 from tests.sql.master import Master, ddl, wanted
 
 EVERYTHING = """

@@ -3,20 +3,11 @@
 import logging
 
 from sluice.airflow.step import step
-from sluice.airflow.task_context import TaskContext
+from sluice.airflow.task_context import ReasonMissing, TaskContext
 from sluice.apply.admin_closure import AdminClosure
 from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.airflow")
-
-
-class ReasonMissing(Terminal):
-    """The form has no reason for closing the gate."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Give a reason for closing the gate: it is shown to everybody who asks why the slave does not follow."
-        )
 
 
 @step
@@ -28,7 +19,9 @@ def decide(task: TaskContext) -> str:
     hold = AdminClosure(task.redis, task.prefix, slave, task.info(slave))
     if action == "close":
         if not reason:
-            raise ReasonMissing
+            raise ReasonMissing(
+                "Give a reason for closing the gate: it is shown to everybody who asks why the slave does not follow."
+            )
         if task.checkpoint(slave) is None:
             raise Terminal(
                 f"{task}: there is nothing to hold back before the slave's first initial update.",

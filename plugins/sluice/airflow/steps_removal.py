@@ -3,7 +3,7 @@
 import logging
 
 from sluice.airflow.step import step
-from sluice.airflow.task_context import TaskContext
+from sluice.airflow.task_context import ReasonMissing, TaskContext
 from sluice.apply import waiting_changes
 from sluice.capture import uninstall as uninstalling
 from sluice.coordination import lease
@@ -19,13 +19,6 @@ from sluice.pair import Pair
 from sluice.paths import PROGRAM
 
 log = logging.getLogger("sluice.airflow")
-
-
-class ReasonMissing(Terminal):
-    """The form has no reason for removing what waits."""
-
-    def __init__(self) -> None:
-        super().__init__("Say why: it is kept with what happened to the slave.")
 
 
 def applies_running(task: TaskContext, slaves: list[str]) -> Terminal:
@@ -52,7 +45,7 @@ def remove(task: TaskContext) -> str:
     that waits, and the slave becomes INCONSISTENT."""
     reason = str(task.context["params"]["reason"] or "").strip()
     if not reason:
-        raise ReasonMissing
+        raise ReasonMissing("Say why: it is kept with what happened to the slave.")
     assert task.slave_name is not None, "the form has a slave"
     pair = Pair.of(task.replication, task.slave_name, task.connections)
     remove = waiting_changes.clear if task.context["params"]["which"] == "all" else waiting_changes.remove

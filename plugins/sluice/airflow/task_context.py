@@ -15,12 +15,17 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.database.registry import master_of, reach
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 
 UPDATE = "update"
 """Param of a run that continues an update of several slaves for one of them: the id of the update."""
+
+
+class ReasonMissing(Terminal):
+    """The form gives no reason, and it must."""
 
 
 @dataclass(frozen=True)

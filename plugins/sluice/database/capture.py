@@ -26,6 +26,27 @@ class RegisteredTable:
     """The fault in words: `trigger "DEMO_TR01_u" is disabled`."""
 
 
+class ResourcesMissing(Terminal):
+    """The prefix is not installed in the schema."""
+
+    def __init__(self, prefix: Prefix, schema: str):
+        super().__init__(
+            f"{prefix}: there are no DbResources in schema {schema}. Run the DAG install_resources for this prefix."
+        )
+
+
+class ResourcesNewer(Terminal):
+    """A newer release installed the resources; this one must not touch them."""
+
+    def __init__(self, prefix: Prefix, installed: int, known: int):
+        super().__init__(
+            f"{prefix}: the DbResources have version {installed}, this release knows up to {known}. "
+            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
+        )
+        self.installed = installed
+        self.known = known
+
+
 class TablesUnfit(Terminal):
     """Tables that cannot be captured; `reasons` holds one sentence for each."""
 

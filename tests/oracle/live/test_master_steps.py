@@ -10,13 +10,12 @@ import pytest
 from sluice.airflow.steps_housekeeping import check_structure, compare_definitions, keep_definitions, purge_items
 from sluice.airflow.steps_master import check, install_resources, reconcile, show_plan
 from sluice.airflow.task_context import TaskContext
-from sluice.database.capture import TablesUnfit
+from sluice.database.capture import ResourcesMissing, TablesUnfit
 from sluice.database.registry import vendor_of
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.preflight.checks import NotReady
 from sluice.vendors.oracle.session import OracleSession
-from sluice.vendors.oracle.source.resources import ResourcesMissing
 from tests.airflow_connections import connect_airflow
 
 Configure = Callable[[str], TaskContext]

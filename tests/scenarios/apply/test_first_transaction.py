@@ -119,7 +119,7 @@ def test_the_dag_removes_it_and_needs_a_reason(rig: Callable[..., Rig], monkeypa
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
     Gate(pair.store, pair.pair.prefix, "dr1").close(ERROR, "apply", "x")
-    with pytest.raises(steps_removal.ReasonMissing):
+    with raises_code("reason-missing"):
         steps_removal.remove.body(task(pair, monkeypatch, which="first", reason=" "))
     said = steps_removal.remove.body(task(pair, monkeypatch, which="first", reason="it hangs"))
     assert "public.good (1 change: INSERT)" in said

@@ -86,7 +86,7 @@ def test_nothing_is_cleared_where_nothing_waits_or_blocks_are_loading(
         pair.await_current()
     with raises_code("no-changes-to-clear", match="no change waits"):
         steps_removal.remove.body(task(pair, monkeypatch, which="all", reason="why"))
-    with pytest.raises(steps_removal.ReasonMissing):
+    with raises_code("reason-missing"):
         steps_removal.remove.body(task(pair, monkeypatch, which="all", reason=""))
     write(pair)
     with pair.slave.transaction():

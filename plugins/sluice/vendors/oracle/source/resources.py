@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sluice import sql_files
-from sluice.database.capture import Installation, Line
+from sluice.database.capture import Installation, Line, ResourcesMissing, ResourcesNewer
 from sluice.database.errors import LockNotAvailable
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
@@ -38,15 +38,6 @@ _VERSION, _CODE, _CASCADE = "version", "functions", "cascade"
 """Names in INFO."""
 
 
-class ResourcesMissing(Terminal):
-    """The prefix is not installed."""
-
-    def __init__(self, prefix: Prefix, account: str):
-        super().__init__(
-            f"{prefix}: there are no DbResources in schema {account}. Run the DAG install_resources for this prefix."
-        )
-
-
 class ResourcesOutdated(Terminal):
     """The resources are of an older release than this one, or were not installed to the end."""
 
@@ -54,16 +45,6 @@ class ResourcesOutdated(Terminal):
         super().__init__(
             f"{prefix}: the DbResources in schema {account} are of another release, or an installation did not come "
             "to its end. Run the DAG install_resources for this prefix; it continues in place."
-        )
-
-
-class ResourcesNewer(Terminal):
-    """A newer release installed the resources; this one must not touch them."""
-
-    def __init__(self, prefix: Prefix, version: int):
-        super().__init__(
-            f"{prefix}: the DbResources have version {version}, this release knows up to {len(STEPS)}. "
-            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
         )
 
 
@@ -108,7 +89,7 @@ class OracleCapture(Bound):
         values = dict(self.info.all())
         version = int(values.get(_VERSION, 0))
         if version > len(STEPS):
-            raise ResourcesNewer(self.prefix, version)
+            raise ResourcesNewer(self.prefix, version, len(STEPS))
         return Installation(version, values.get(_CODE) == digest(), len(STEPS))
 
     def require(self) -> None:

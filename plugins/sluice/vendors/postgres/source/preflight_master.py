@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
+from sluice.database.capture import ResourcesNewer
 from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -133,7 +134,7 @@ class _Master:
         prefix, schema = self.replication.prefix, self.replication.master.schema
         try:
             installation = self._capture.installed()
-        except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
+        except (ResourcesNewer, own_schema.InstalledElsewhere) as other:
             yield issue("resources of this release", str(other).rstrip("."))
             return
         if installation is None:

@@ -14,7 +14,7 @@ from string import punctuation
 from sluice import sql_files
 from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
 from sluice.configuration.rule import TablePattern
-from sluice.database.capture import Installation, Line
+from sluice.database.capture import Installation, Line, ResourcesMissing, ResourcesNewer
 from sluice.errors import Terminal
 from sluice.model.issue import MASTER
 from sluice.model.names import Prefix
@@ -149,15 +149,6 @@ CAPTURES = "capture_"
 """The beginning of the names of trigger functions, after the prefix."""
 
 
-class ResourcesMissing(Terminal):
-    """The prefix is not installed in the schema."""
-
-    def __init__(self, prefix: Prefix, schema: str):
-        super().__init__(
-            f"{prefix}: there are no DbResources in schema {schema}. Run the DAG install_resources for this prefix."
-        )
-
-
 class ResourcesOutdated(Terminal):
     """The resources are of an older release than this one."""
 
@@ -166,18 +157,6 @@ class ResourcesOutdated(Terminal):
             f"{prefix}: the DbResources in schema {schema} are of an older release. "
             "Run the DAG install_resources for this prefix; it upgrades them in place."
         )
-
-
-class ResourcesNewer(Terminal):
-    """A newer release installed the resources; this one must not touch them."""
-
-    def __init__(self, prefix: Prefix, installed: int, known: int):
-        super().__init__(
-            f"{prefix}: the DbResources have version {installed}, this release knows up to {known}. "
-            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
-        )
-        self.installed = installed
-        self.known = known
 
 
 class NamesTaken(Terminal):
