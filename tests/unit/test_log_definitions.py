@@ -90,6 +90,8 @@ def test_columns_that_are_renamed_twice_are_still_the_same() -> None:
         (BIG, INT, False),
         (TEXT, LogicalType(Kind.TEXT), False),
         (TEXT, INT, True),
+        (TEXT, LogicalType(Kind.CHAR, length=20), True),
+        (LogicalType(Kind.CHAR, length=20), TEXT, False),
         (LogicalType(Kind.NUMBER, 10, 2), LogicalType(Kind.NUMBER, 10, 1), True),
         (LogicalType(Kind.TIMESTAMP, 0), LogicalType(Kind.TIMESTAMP_ZONE, 0), True),
     ],
@@ -98,6 +100,69 @@ def test_converted_values_make_a_table_differ(before: LogicalType, after: Logica
     definitions = known(logged(a=before))
     found = shown(definitions, TableEvent(Event.ALTERED, T), insert(logged(a=after)))
     assert [each[0] for each in found] == ["alter", *(["differ"] if differs else []), "insert"]
+
+
+def altered(definitions: LogDefinitions, after: LoggedTable, *statements: TableEvent) -> tuple[list[Any], list[Any]]:
+    """What comes for statements and a row behind them, and the columns of the stream behind the key."""
+    found = shown(definitions, *statements, insert(after))
+    return [each[0] for each in found], [(one.name, one.position) for one in definitions.tables[T].shape.columns[1:]]
+
+
+def test_columns_that_swap_their_names_keep_their_values() -> None:
+    swap = TableEvent(Event.ALTERED, T, renamed={"a": "b", "b": "a"})
+    assert altered(known(logged(a=INT, b=INT)), logged(b=INT, a=INT), swap) == (
+        ["alter", "insert"], [("b", 2), ("a", 3)],
+    )  # fmt: skip
+    gone = TableEvent(Event.ALTERED, T, dropped=["a"], renamed={"b": "a"})
+    # What is `a` behind both was `a` before.
+    assert altered(known(logged(a=INT, b=INT)), logged(a=INT), swap, gone) == (["alter", "insert"], [("a", 2)])
+    assert altered(known(logged(A=INT, B=INT)), logged(b=INT, a=INT), swap)[1] == [("b", 2), ("a", 3)]
+
+
+def test_a_column_that_was_dropped_and_added_again_is_another_one() -> None:
+    definitions = known(logged(a=INT))
+    statements = TableEvent(Event.ALTERED, T, dropped=["a"]), TableEvent(Event.ALTERED, T, filled={"a": "9"})
+    assert altered(definitions, logged(a=INT), *statements) == (["alter", "insert"], [("a", 3)])
+    at_once = TableEvent(Event.ALTERED, T, dropped=["a"], filled={"a": "9"})
+    assert altered(known(logged(a=INT)), logged(a=INT), at_once) == (["alter", "insert"], [("a", 3)])
+
+
+@pytest.mark.parametrize(
+    ("families", "differs"), [(("text", "text"), False), (("number", "text"), True), (("", ""), True)]
+)
+def test_values_that_were_converted_there_and_back_make_a_table_differ(
+    families: tuple[str, str], differs: bool
+) -> None:
+    converted = [TableEvent(Event.ALTERED, T, converted={"a": family}) for family in families]
+    assert altered(known(logged(a=TEXT)), logged(a=TEXT), *converted)[0] == [*(["differ"] if differs else []), "insert"]
+
+
+def test_computed_columns_stay_out_where_the_log_alone_describes_a_table() -> None:
+    definitions, uncertain = known(logged(a=INT)), logged(certain=False, a=INT, computed=INT)
+    pairs = [({"id": "1", "a": "1", "computed": "2"}, {"id": "1", "a": "2", "computed": "3"})]
+    (one,) = definitions.changes(Rows(uncertain, "update", pairs))
+    assert not isinstance(one, Change)
+    assert (one.new, one.old) == ({"id": "1", "a": "2"}, {"a": "1"})
+
+
+def test_a_key_that_may_be_gone_is_not_kept() -> None:
+    dropped = TableEvent(Event.ALTERED, T, rekeyed=True)
+    definitions = known(logged(a=INT))
+    altered(definitions, logged(key=False, certain=False, a=INT), dropped)
+    assert definitions.tables[T].shape.keyless
+
+
+def test_a_table_without_rows_has_none_that_are_unknown_after_a_statement() -> None:
+    """As tools that migrate online make theirs. A table that exists already is not empty."""
+    definitions = LogDefinitions({}, types)
+    computed = TableEvent(Event.ALTERED, T, reason="a default is computed")
+    assert shown(definitions, TableEvent(Event.CREATED, T), computed, insert(logged())) == [
+        ("create", "t"),
+        ("insert", "t"),
+    ]
+    came = TableEvent(Event.UNKNOWN, U, reason="it came with rows")
+    found = shown(definitions, came, TableEvent(Event.CREATED, U), insert(logged(U)))
+    assert [each[0] for each in found] == ["differ", "create", "differ", "insert"]
 
 
 def test_a_column_that_came_without_a_statement_makes_the_table_differ() -> None:

@@ -64,7 +64,7 @@ class Event(StrEnum):
 
 @dataclass(frozen=True)
 class TableEvent:
-    """What a statement did to a table."""
+    """What a statement did to a table. Columns are named in small letters: their case tells none apart."""
 
     event: Event
     table: TableName
@@ -73,9 +73,16 @@ class TableEvent:
     reason: str = ""
     """Why its rows are unknown from there on."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Columns with another name: from the former to the new one."""
+    """Columns with another name: from the former to the new one. All of them at once: two may swap their names."""
     filled: Mapping[str, str | None] = field(default_factory=dict)
     """Added columns: the value in older rows."""
+    dropped: Collection[str] = ()
+    """Columns that went; one that was added may have the name of one of them."""
+    converted: Mapping[str, str] = field(default_factory=dict)
+    """Columns with a type, by their former names: what it has in common with other types between which a value stays as
+    it is; empty: it has no other."""
+    rekeyed: bool = False
+    """A key may be gone."""
 
 
 Part = Rows | TableEvent

@@ -5,7 +5,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -42,7 +42,7 @@ prefix: REC_
 master: {{vendor: mysql, capture: binlog, conn_id: m, location: {location}}}
 slaves:
   dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop{slave}}}
-tables: {{public.*: {{}}}}
+tables: {{{tables}}}
 apply: {{lease: 2.0, checkpoint_interval: 0.1}}
 initial: {{block_rows: 50, parallel: 2}}
 """
@@ -55,11 +55,13 @@ class Beside:
     raised: BaseException | None = None
 
     def __init__(
-        self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = "", more: str = ""
-    ):
-        """`options`: of the slave; `more`: lines of the configuration."""
+        self, master: Master, vendor: str, slave: ConnectionInfo, redis_url: str, *, options: str = "", more: str = "",
+        databases: Sequence[str] = (),
+    ):  # fmt: skip
+        """`options`: of the slave; `more`: lines of the configuration; `databases`: that are replicated, too."""
         file = f"{os.environ['SLUICE_REPLICATIONS']}/REC.yaml"
-        text = CONFIG.format(location=master.folder, vendor=vendor, slave=options) + more
+        tables = ", ".join(f"{schema}.*: {{}}" for schema in ("public", *databases))
+        text = CONFIG.format(location=master.folder, vendor=vendor, slave=options, tables=tables) + more
         with open(file, "w", encoding="utf-8") as written:
             written.write(text)
         self.pair = Pair.of(config.load("REC_"), "dr1", {"m": master.info, "s": slave})
@@ -78,6 +80,7 @@ class Beside:
                 supervisor.run(stop)
             except BaseException as failure:
                 failures.append(failure)
+                self.failure = failure
 
         thread = threading.Thread(target=run)
         thread.start()

@@ -4,7 +4,7 @@ The log describes a table with its rows. So a new definition is written before t
 remembered until then: it says what older rows have in new columns, and whether they are known at all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,11 +27,46 @@ UNSEEN = "it came, or was altered, without a statement in the log"
 
 @dataclass
 class Altered:
-    """Statements about a table since its last row."""
+    """Statements about a table since its last row. Columns are named in small letters."""
 
     renamed: dict[str, str] = field(default_factory=dict)
     """Columns, from the name in the stream to the present one."""
     filled: dict[str, str | None] = field(default_factory=dict)
+    """Columns that came."""
+    dropped: list[str] = field(default_factory=list)
+    """Columns that went, by their names in the stream."""
+    converted: dict[str, str] = field(default_factory=dict)
+    """Columns that were given a type, and its family."""
+    rekeyed: bool = False
+
+    def present(self, column: Column) -> str | None:
+        """The present name of a column of the stream; None if it went."""
+        name = column.name.lower()
+        return None if name in self.dropped else self.renamed.get(name, name)
+
+    def follow(self, event: TableEvent, former: Sequence[Column]) -> str:
+        """One more statement. Returns why values are unknown behind it, or nothing. `former`: the stream's columns."""
+        renamed = {}
+        for column in former:
+            if (name := self.present(column)) in event.dropped:
+                self.dropped.append(column.name.lower())
+            elif name is not None:
+                renamed[column.name.lower()] = event.renamed.get(name, name)
+        self.renamed = {was: now for was, now in renamed.items() if was != now}
+        behind = {name: event.renamed.get(name, name) for name in {*self.filled, *self.converted} - {*event.dropped}}
+        self.filled = {behind[name]: value for name, value in self.filled.items() if name in behind}
+        self.converted = {behind[name]: family for name, family in self.converted.items() if name in behind}
+        there = {*renamed.values(), *self.filled}
+        self.filled |= {name: value for name, value in event.filled.items() if name not in there}
+        self.rekeyed |= event.rekeyed
+        again = ""
+        for was, family in event.converted.items():
+            name = event.renamed.get(was, was)
+            # Between is a type of which no description tells.
+            if (before := self.converted.get(name)) is not None and (before != family or not family):
+                again = f"values of the column {name} were converted more than once"
+            self.converted[name] = family
+        return again
 
 
 @dataclass
@@ -54,6 +89,16 @@ class Remembered:
         return cls(altered, dict(values.get("created", {})))
 
 
+@dataclass(frozen=True)
+class _Described:
+    """How a table is recorded since its last description."""
+
+    logged: LoggedTable
+    keyed: bool
+    left_out: Collection[str]
+    """Columns of the log that the stream has not."""
+
+
 class LogDefinitions:
     """The tables of the stream at the place of its recorder."""
 
@@ -61,8 +106,7 @@ class LogDefinitions:
         self.tables = dict(tables)
         self.remembered = remembered or Remembered()
         self._types = types
-        self._last: dict[TableName, tuple[LoggedTable, bool]] = {}
-        """The description of each table's last rows, and whether it has a key."""
+        self._last: dict[TableName, _Described] = {}
 
     def define(self, logged: LoggedTable) -> TableDefinition:
         """The definition in the stream of a table of the log. Generated columns are left out."""
@@ -91,19 +135,23 @@ class LogDefinitions:
             return
         table = part.table.table
         last = self._last.get(table)
-        if last is None or last[0] is not part.table:
+        if last is None or last.logged is not part.table:
             yield from self._describe(part.table)
             last = self._last[table]
-        yield from _rows(part, keyed=last[1])
+        yield from _rows(part, last)
 
     def _describe(self, logged: LoggedTable) -> Iterator[Change]:
         table, now = logged.table, self.define(logged)
         former = self.tables.get(table)
-        altered = self.remembered.altered.pop(str(table), None)
-        renamed = altered.renamed if altered is not None else {}
-        if former is not None and not logged.certain and now.shape.keyless:
-            now = _with_key(now, [renamed.get(column.name, column.name) for column in former.shape.key])
-        self._last[table] = logged, bool(now.shape.key)
+        altered = self.remembered.altered.pop(str(table), None) or Altered()
+        left_out: set[str] = set()
+        if former is not None and not logged.certain:
+            left_out = _computed(former, now, altered)
+            kept = tuple(column for column in now.shape.columns if column.name not in left_out)
+            now = replace(now, shape=replace(now.shape, columns=kept))
+            if now.shape.keyless and not altered.rekeyed:
+                now = _with_key(now, [altered.present(column) for column in former.shape.key])
+        self._last[table] = _Described(logged, bool(now.shape.key), left_out)
         if former is None:
             unknown = self.remembered.created.pop(str(table), UNSEEN)
             self.tables[table] = now
@@ -111,19 +159,22 @@ class LogDefinitions:
             if unknown:
                 yield Change(Action.DIFFER, table, reason=unknown)
             return
-        placed = _placed(former, now, renamed)
+        placed = _placed(former, now, altered)
         if placed.shape == former.shape:
             return
         self.tables[table] = placed
-        filled = altered.filled if altered is not None else {}
-        there = {column.name for column in placed.shape.columns}
-        missing = {name: value for name, value in filled.items() if value is not None and name in there}
+        before = {column.position for column in former.shape.columns}
+        missing = {
+            column.name: value
+            for column in placed.shape.columns
+            if column.position not in before and (value := altered.filled.get(column.name.lower())) is not None
+        }
         yield Change(Action.ALTER, table, definition=replace(placed, missing=missing), former=former)
         if reason := self._unknown(former, placed, logged, altered):
             yield Change(Action.DIFFER, table, reason=reason)
 
     def _unknown(
-        self, former: TableDefinition, now: TableDefinition, logged: LoggedTable, altered: Altered | None
+        self, former: TableDefinition, now: TableDefinition, logged: LoggedTable, altered: Altered
     ) -> str | None:
         """Why the rows that were there are unknown; None if they are known."""
         before = {column.position: column for column in former.shape.columns}
@@ -131,7 +182,7 @@ class LogDefinitions:
         for column in now.shape.columns:
             was = before.get(column.position)
             if was is None:
-                if altered is None or column.name not in altered.filled:
+                if column.name.lower() not in altered.filled:
                     return f"the column {column.name} came without a statement in the log"
             elif was.type != column.type and not (
                 kinds[column.name] in _KEPT_NARROWER and alike(was.type, column.type)
@@ -148,8 +199,8 @@ class LogDefinitions:
         former = self.tables.get(table)
         match event.event:
             case Event.CREATED:
-                if former is None:
-                    self.remembered.created[name] = ""
+                if former is None:  # with IF NOT EXISTS it may have rows of which nothing is known
+                    self.remembered.created.setdefault(name, "")
             case Event.EMPTIED:
                 if former is not None:
                     yield Change(Action.TRUNCATE, table)
@@ -164,15 +215,16 @@ class LogDefinitions:
                 assert event.other is not None
                 yield from self._rename(table, event.other, former)
             case Event.ALTERED if former is not None:
-                self._alter(name, event)
-                if event.reason:
-                    yield Change(Action.DIFFER, table, reason=event.reason)
+                altered = self.remembered.altered.setdefault(name, Altered())
+                again = altered.follow(event, former.shape.columns)
+                if reason := event.reason or again:
+                    yield Change(Action.DIFFER, table, reason=reason)
             case Event.UNKNOWN:
                 if former is None:
                     self.remembered.created[name] = event.reason
                 yield Change(Action.DIFFER, table, reason=event.reason)
-            case Event.ALTERED if event.reason:
-                self.remembered.created[name] = event.reason
+            case Event.ALTERED if event.reason and self.remembered.created.get(name) != "":
+                self.remembered.created[name] = event.reason  # a table that has no row yet has none that is unknown
 
     def _rename(self, table: TableName, other: TableName, former: TableDefinition | None) -> Iterator[Change]:
         altered, created = self.remembered.altered, self.remembered.created
@@ -188,15 +240,6 @@ class LogDefinitions:
         self.tables[other] = now
         yield Change(Action.ALTER, table, definition=now, former=former)
 
-    def _alter(self, name: str, event: TableEvent) -> None:
-        kept = self.remembered.altered.setdefault(name, Altered())
-        for was, now in event.renamed.items():
-            first = next((old for old, new in kept.renamed.items() if new == was), was)
-            kept.renamed[first] = now
-            if was in kept.filled:
-                kept.filled[now] = kept.filled.pop(was)
-        kept.filled.update(event.filled)
-
     def _forget(self, table: TableName) -> None:
         self.remembered.altered.pop(str(table), None)
         self.remembered.created.pop(str(table), None)
@@ -205,49 +248,74 @@ class LogDefinitions:
 
 def alike(was: str, now: str) -> bool:
     """Whether two types of the stream are of one family: texts, whole numbers, or bytes."""
+    if _name(now) == "character" != _name(was):
+        return False  # it has no blanks at its end
     return _family(was) == _family(now)
 
 
+def _name(type_: str) -> str:
+    return type_.partition("(")[0]
+
+
 def _family(type_: str) -> str:
-    name = type_.partition("(")[0]
+    name = _name(type_)
     if name in ("smallint", "integer", "bigint") or type_ == "numeric(20,0)":
         return "number"
     return "text" if name in ("character", "character varying", "text") else name
 
 
-def _placed(former: TableDefinition, now: TableDefinition, renamed: Mapping[str, str]) -> TableDefinition:
+def _computed(former: TableDefinition, now: TableDefinition, altered: Altered) -> set[str]:
+    """Columns of which the log alone tells: neither the stream nor a statement has them, so they are computed."""
+    named = {altered.present(column) for column in former.shape.columns} | altered.filled.keys()
+    found = {column.name for column in now.shape.columns if column.name.lower() not in named}
+    return set() if any(column.name in found for column in now.shape.key) else found
+
+
+def _placed(former: TableDefinition, now: TableDefinition, altered: Altered) -> TableDefinition:
     """`now` with its columns at their former positions, in whose order they are."""
-    positions = {renamed.get(column.name, column.name): column.position for column in former.shape.columns}
+    positions = {altered.present(column): column.position for column in former.shape.columns}
     free = max(positions.values(), default=0)
+    positions.pop(None, None)
     columns = []
     for column in now.shape.columns:
-        if column.name not in positions:
+        name = column.name.lower()
+        if name not in positions:
             free += 1
-            positions[column.name] = free
-        columns.append(replace(column, position=positions[column.name]))
+            positions[name] = free
+        columns.append(replace(column, position=positions[name]))
     columns.sort(key=lambda column: column.position)
     return replace(now, shape=replace(now.shape, columns=tuple(columns)))
 
 
-def _with_key(definition: TableDefinition, key: Sequence[str]) -> TableDefinition:
+def _with_key(definition: TableDefinition, key: Sequence[str | None]) -> TableDefinition:
     """The table with that key, if it still has its columns; the log does not tell keys other than primary ones."""
     shape, numbers = definition.shape, {name: index for index, name in enumerate(key, start=1)}
-    if not numbers.keys() <= {column.name for column in shape.columns if not column.nullable}:
+    if not numbers.keys() <= {column.name.lower() for column in shape.columns if not column.nullable}:
         return definition
-    columns = tuple(replace(column, key=numbers.get(column.name, 0)) for column in shape.columns)
+    columns = tuple(replace(column, key=numbers.get(column.name.lower(), 0)) for column in shape.columns)
     return replace(definition, shape=replace(shape, columns=columns))
 
 
-def _rows(part: Rows, *, keyed: bool) -> Iterator[RowChange]:
+def _rows(part: Rows, described: _Described) -> Iterator[RowChange]:
     names = (part.table.table.schema, part.table.table.name)
+    rows = part.rows
+    if described.left_out:
+        rows = [_without(described.left_out, row) for row in rows]
     if part.action == "insert":
-        for row in part.rows:
+        for row in rows:
             yield RowChange("insert", names, row)
     elif part.action == "delete":
-        for row in part.rows:
+        for row in rows:
             yield RowChange("delete", names, None, row)
     else:
-        for old, new in part.rows:
+        for old, new in rows:
             changed = {name: was for name, was in old.items() if new[name] != was}
             if changed:
-                yield RowChange("update", names, new, changed if keyed else old)
+                yield RowChange("update", names, new, changed if described.keyed else old)
+
+
+def _without(columns: Collection[str], row: Any) -> Any:
+    """A row, or a pair of them, without some columns."""
+    if isinstance(row, tuple):
+        return tuple(_without(columns, each) for each in row)
+    return {name: value for name, value in row.items() if name not in columns}

@@ -120,8 +120,18 @@ _WITH_NAMES = frozenset(
     ]
 )
 """How clauses begin in which names follow with commas between them. Each is the last one."""
-_NUMBER = re.compile(r"(?:tiny|small|medium|big)?int(?:eger)?|int[1-8]|decimal|dec|numeric|fixed|bool(?:ean)?", re.I)
-_TEXT = re.compile(r"(?:national|n?(?:var)?char|(?:tiny|medium|long)?text|character)\Z", re.I)
+_WHOLE = re.compile(r"(?:tiny|small|medium|big)?int(?:eger)?|int[1-8]|bool(?:ean)?", re.I)
+_DECIMAL = re.compile(r"decimal|dec|numeric|fixed", re.I)
+_FLOAT = re.compile(r"float|double|real", re.I)
+_TEXT = re.compile(r"(?:national|n?(?:var)?char|(?:tiny|medium|long)?text|character|json)\Z", re.I)
+_BYTES = re.compile(r"varbinary|(?:tiny|medium|long)?blob", re.I)
+_LONG_TEXT = frozenset({"VARCHAR", "NVARCHAR", "VARYING", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "JSON"})
+_SHORT_TEXT = frozenset({"CHAR", "NCHAR", "CHARACTER"})
+_CONVERTING = frozenset({"BINARY", "TIME", "YEAR", "INET4", "INET6"})
+"""Types to which values are converted from others that are one type in a stream: filled up with 0x00, rounded, counted
+from 2000, made longer."""
+_OTHER_BYTES = frozenset({"_UCS2", "_UTF16", "_UTF16LE", "_UTF32"})
+"""Character sets in which letters of ASCII are other bytes."""
 _TOKEN = re.compile(
     r"""\s+|\#[^\n]*|--(?=[\s\x00-\x1f]|\Z)[^\n]*   # nothing
     |(?P<open>/\*M?!(?P<version>\d{5,6})?)|(?P<close>\*/)|/\*.*?\*/
@@ -167,6 +177,9 @@ class Defined:
     reason: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
     filled: dict[str, str | None] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+    converted: dict[str, str] = field(default_factory=dict)
+    rekeyed: bool = False
 
 
 def tokens(sql: str, sql_mode: int) -> Iterator[Token]:
@@ -221,6 +234,11 @@ def defined(sql: str, database: str, sql_mode: int) -> list[Defined]:
     """What a statement does to tables. `database`: the one of names without. Raises `RowsAsStatement`."""
     words = _Words(list(tokens(sql, sql_mode)), database)
     first = words.take().upper
+    if first == "SET" and words.skip("STATEMENT"):
+        words.skip_to("FOR")
+        first = words.take().upper
+    if first == "ANALYZE" and words.next.upper not in ("TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"):
+        raise RowsAsStatement(first)  # it executes the statement that it analyzes
     if first in _HARMLESS or not first:
         return []
     match first:
@@ -267,6 +285,19 @@ class _Words:
         while self.next is not _END and self.skip(*words):
             pass
 
+    def skip_to(self, word: str) -> None:
+        """Leaves out everything up to a word outside of parentheses, and the word."""
+        depth = 0
+        while self.next is not _END:
+            token = self.take()
+            depth += (token == Token("(", "sign")) - (token == Token(")", "sign"))
+            if token.upper == word and not depth:
+                return
+
+    def column(self) -> str:
+        """A name of a column: its case is of no importance."""
+        return self.take().text.lower()
+
     def qualified(self) -> QualifiedName:
         """A name of a table."""
         first = self.take().text
@@ -296,20 +327,32 @@ def _create(words: _Words) -> list[Defined]:
     replaces = False
     if words.skip("OR"):
         replaces = words.skip("REPLACE")
-    if words.next.upper in ("UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "INDEX"):
-        return []  # an index changes no row
+    words.skip("ONLINE", "OFFLINE")
+    if words.next.upper in ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX"):
+        words.skip_to("ON")
+        return [Defined(Event.ALTERED, words.qualified(), rekeyed=replaces)]
     if not words.skip("TABLE"):
         return []
+    may_exist = words.next.upper == "IF"
     words.skip_all("IF", "NOT", "EXISTS")
     table = words.qualified()
-    gone = [Defined(Event.DROPPED, table)] if replaces else []
-    return [*gone, Defined(Event.CREATED, table)]
+    # A former table of that name may have gone without a statement in the log.
+    made = [] if may_exist else [Defined(Event.DROPPED, table)]
+    made.append(Defined(Event.CREATED, table))
+    upper = [token.upper for token in words.rest]
+    if "SELECT" in upper or ("AS", "VALUES") in pairwise(upper):
+        # With binlog_format = ROW the log has the columns here, and the rows behind.
+        made.append(Defined(Event.UNKNOWN, table, reason="it was filled by a statement that was logged without rows"))
+    return made
 
 
 def _drop(words: _Words) -> list[Defined]:
     if words.skip("DATABASE", "SCHEMA"):
         words.skip_all("IF", "EXISTS")
         return [Defined(Event.DROPPED, (words.take().text, ""))]
+    if words.skip("INDEX"):
+        words.skip_to("ON")
+        return [Defined(Event.ALTERED, words.qualified(), rekeyed=True)]
     if not words.skip("TABLE", "TABLES"):
         return []
     words.skip_all("IF", "EXISTS")
@@ -335,22 +378,24 @@ def _alter(words: _Words, *, strict: bool) -> list[Defined]:
     if words.skip("WAIT"):
         words.take()
     words.skip("NOWAIT")
-    made, dropped = [own], set[str]()
+    made = [own]
     for clause in words.clauses():
         begins = tuple(token.upper for token in clause.rest[:2])
-        _clause(clause, own, made, dropped, strict=strict)
+        _clause(clause, own, made, strict=strict)
         if begins in _WITH_NAMES:
             break
-    if again := sorted(dropped & own.filled.keys()):
-        own.reason = own.reason or f"the column {again[0]} was dropped, and one of its name added"
     return made
 
 
-def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str], *, strict: bool) -> None:
+def _clause(words: _Words, own: Defined, made: list[Defined], *, strict: bool) -> None:
     """One clause of ALTER TABLE: adds to what is known of the table, and of other tables."""
 
     def unknown(reason: str) -> None:
         own.reason = own.reason or reason
+
+    def exchanged(reason: str) -> None:
+        """Rows came that are in no log, also into a table that was empty."""
+        made.append(Defined(Event.UNKNOWN, own.table, reason=reason))
 
     first = words.take().upper
     match first:
@@ -361,41 +406,53 @@ def _clause(words: _Words, own: Defined, made: list[Defined], dropped: set[str],
                 unknown("a partition was dropped with its rows")
             elif words.next.upper in ("SYSTEM", "PERIOD"):
                 unknown("its history of rows was dropped")
-            elif words.next.upper not in _NO_COLUMN:
+            elif words.next.upper in _NO_COLUMN:
+                own.rekeyed = True
+            else:
                 words.skip("COLUMN")
                 words.skip_all("IF", "EXISTS")
-                dropped.add(words.take().text)
+                own.dropped.append(words.column())
         case "MODIFY" | "CHANGE":
             words.skip("COLUMN")
             words.skip_all("IF", "EXISTS")
-            name = words.take().text
+            name = words.column()
             if first == "CHANGE":
-                new = words.take().text
+                new = words.column()
                 if new != name:
                     own.renamed[name] = new
+            own.converted[name] = _family(words.rest)
             if not strict:
                 unknown(f"values of the column {name} may have been changed: sql_mode was not strict")
             elif words.next.upper in ("ENUM", "SET"):
                 unknown(f"the labels of the column {name} may have been changed")
+            elif words.next.upper in _CONVERTING or _rounds(words.rest):
+                unknown(f"values of the column {name} may have been changed by its type")
         case "RENAME":
             if words.skip("COLUMN"):
                 words.skip_all("IF", "EXISTS")
-                name = words.take().text
+                name = words.column()
                 words.skip("TO")
-                own.renamed[name] = words.take().text
+                own.renamed[name] = words.column()
             elif words.next.upper not in ("INDEX", "KEY"):
                 words.skip("TO", "AS", "=")
                 made.append(Defined(Event.RENAMED, own.table, words.qualified()))
         case "CONVERT":
-            if not words.skip("TO"):
-                unknown("a partition became a table, or a table a partition")
-            elif not strict:
-                unknown("texts may have been changed: sql_mode was not strict")
-        case "EXCHANGE" | "TRUNCATE" | "IMPORT" | "DISCARD":
-            unknown("rows of a partition or tablespace went or came")
+            if words.skip("TO"):
+                if not strict:
+                    unknown("texts may have been changed: sql_mode was not strict")
+            elif words.skip("TABLE"):
+                exchanged("a table became a partition of it")
+                made.append(Defined(Event.DROPPED, words.qualified()))
+            else:
+                unknown("a partition became a table")
+                words.skip_to("TABLE")
+                made.append(Defined(Event.UNKNOWN, words.qualified(), reason="it was a partition of another table"))
+        case "TRUNCATE" | "DISCARD":
+            unknown("rows of a partition or tablespace went")
+        case "EXCHANGE" | "IMPORT":
+            exchanged("rows of a partition or tablespace went or came")
             if first == "EXCHANGE":
-                while words.next is not _END and not words.skip("TABLE"):
-                    words.take()
+                words.skip_to("TABLE")
                 made.append(
                     Defined(Event.UNKNOWN, words.qualified(), reason="its rows were exchanged for a partition's")
                 )
@@ -441,8 +498,34 @@ def _add(words: _Words, own: Defined) -> None:
     _column(words, own)
 
 
+def _family(rest: Sequence[Token]) -> str:
+    """What a column's type has in common with others between which a value stays as it is; empty: it has no other."""
+    words = []
+    for token in rest[:3]:
+        if token.kind != "word":
+            break
+        words.append(token.upper)
+    if not words:
+        return ""
+    if _BYTES.fullmatch(words[0]):
+        return "bytes"
+    if _LONG_TEXT.intersection(words):
+        return "text"
+    if words[0] in _SHORT_TEXT or words[:1] == ["NATIONAL"]:
+        return "char"  # without blanks at the end
+    return "number" if _WHOLE.fullmatch(words[0]) else ""
+
+
+def _rounds(rest: Sequence[Token]) -> bool:
+    """Whether a type is a FLOAT or DOUBLE with digits behind the point: in a stream it is one without."""
+    if not rest or not _FLOAT.fullmatch(rest[0].text):
+        return False
+    texts = [token.text for token in rest]
+    return "(" in texts[1:3] and "," in texts[: texts.index(")")]
+
+
 def _column(words: _Words, own: Defined) -> None:
-    name, rest = words.take().text, words.rest
+    name, rest = words.column(), words.rest
     type_, upper = rest[0].text if rest else "", [token.upper for token in rest]
     if "AS" in upper or "GENERATED" in upper:
         return  # computed
@@ -450,36 +533,60 @@ def _column(words: _Words, own: Defined) -> None:
     if "AUTO_INCREMENT" in upper or "SERIAL" in upper:
         own.reason = own.reason or f"the column {name} came with its own numbers"
     elif "DEFAULT" in upper:
-        value = _literal(rest[upper.index("DEFAULT") + 1 :], type_)
+        value = _literal(rest[upper.index("DEFAULT") + 1 :], type_, _labels(rest))
+        if value is not None and _family(rest) == "char":
+            value = value.rstrip(" ")
         if value is None and upper[upper.index("DEFAULT") + 1 :][:1] != ["NULL"]:
             own.reason = own.reason or f"the column {name} came with a default that is computed"
         own.filled[name] = value
-    elif ("NOT", "NULL") in pairwise(upper) or "PRIMARY" in upper or "KEY" in upper:
-        if _NUMBER.fullmatch(type_):
-            own.filled[name] = "0"
-        elif _TEXT.match(type_):
-            own.filled[name] = ""
-        else:
+    elif ("NOT", "NULL") in pairwise(upper) or "PRIMARY" in upper or ("KEY" in upper and "UNIQUE" not in upper):
+        own.filled[name] = value = _implicit(type_, _labels(rest))
+        if value is None:
             own.reason = own.reason or f"the column {name} came with the value that its type has for NOT NULL"
 
 
-def _literal(rest: Sequence[Token], type_: str) -> str | None:
+def _implicit(type_: str, labels: Sequence[str]) -> str | None:
+    """What older rows have in a new column that cannot be NULL; None if it is not known."""
+    if _WHOLE.fullmatch(type_) or _DECIMAL.fullmatch(type_) or _FLOAT.fullmatch(type_):
+        return "0"
+    if _TEXT.match(type_):
+        return ""
+    if _BYTES.fullmatch(type_):
+        return "\\x"
+    return labels[0] if type_.upper() == "ENUM" and labels else None
+
+
+def _labels(rest: Sequence[Token]) -> list[str]:
+    """The labels of an ENUM; the server keeps no blanks at their ends."""
+    if not rest or rest[0].upper != "ENUM":
+        return []
+    end = next((at for at, token in enumerate(rest) if token == Token(")", "sign")), 0)
+    return [token.text.rstrip(" ") for token in rest[:end] if token.kind == "text"]
+
+
+def _literal(rest: Sequence[Token], type_: str, labels: Sequence[str]) -> str | None:
     """A default that is a literal, and whose text is the value; None for another one."""
     parts = list(rest)
     sign = ""
     if parts and parts[0].kind == "sign" and parts[0].text in "+-":
         sign = parts.pop(0).text.replace("+", "")
+    introduced = ""
     if parts and parts[0].kind == "word" and parts[0].text.startswith("_") and len(parts) > 1:
-        parts.pop(0)  # the character set of the literal
+        introduced = parts.pop(0).upper  # the character set of the literal
     if not parts:
         return None
     value = parts[0]
-    if _NUMBER.fullmatch(type_):
+    if _WHOLE.fullmatch(type_) or _DECIMAL.fullmatch(type_):
         fraction = len(parts) > 1 and parts[1] == Token(".", "sign")
         text = "".join(part.text for part in parts[:3]) if fraction else value.text
-        if re.fullmatch(r"\d+(?:\.\d+)?", text):
+        if re.fullmatch(r"\d+(?:\.\d+)?" if _DECIMAL.fullmatch(type_) else r"\d+", text):
             return sign + text
         return {"TRUE": "1", "FALSE": "0"}.get(value.upper)
-    if _TEXT.match(type_) or type_.upper() == "ENUM":
-        return value.text if value.kind == "text" else None
-    return None
+    if value.kind != "text" or (parts[1:2] and parts[1].kind == "text"):
+        return None
+    if introduced and (introduced in _OTHER_BYTES or not value.text.isascii()):
+        return None
+    if type_.upper() == "ENUM":
+        text = value.text.rstrip(" ")
+        return text if text in labels else None
+    return value.text if _TEXT.match(type_) else None

@@ -231,7 +231,10 @@ class BinaryLog:
         other = None if defined.other is None else self._named(defined.other)
         if not table.name or self._wanted(table):
             if other is None or self._wanted(other):
-                yield TableEvent(defined.event, table, other, defined.reason, defined.renamed, defined.filled)
+                yield TableEvent(
+                    defined.event, table, other, defined.reason, defined.renamed, defined.filled, defined.dropped,
+                    defined.converted, defined.rekeyed,
+                )  # fmt: skip
             else:
                 yield TableEvent(Event.UNKNOWN, table, reason=f"it was renamed to {other}, which is not replicated")
         elif other is not None and self._wanted(other):

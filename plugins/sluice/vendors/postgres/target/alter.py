@@ -141,6 +141,12 @@ class Alterer:
 
     def _translated(self, definition: TableDefinition) -> TableDefinition:
         """The master's definition with this server's types. Raises `DefinitionRefused`."""
+        # A name that is too long would be cut, and not found again.
+        names = (definition.table.schema, definition.table.name)
+        if any(len(name.encode()) > tables.LONGEST for name in names):
+            raise DefinitionRefused(definition.table, "RENAME", f"a name of a table has at most {tables.LONGEST} bytes")
+        if fault := tables.too_long(definition.shape):
+            raise DefinitionRefused(definition.table, "ADD COLUMN", fault)
         if self._of_master is None:
             return definition
         columns = []

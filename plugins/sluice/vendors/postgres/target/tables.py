@@ -213,17 +213,25 @@ def filled(connection: Session, table: TableName) -> bool:
 
 
 def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
-    """Empty: it creates the master's tables as they are."""
-    return {}
+    """Those with names that only a master of another vendor has: this one creates all others as they are."""
+    found = {each.table: too_long(each.shape) for each in definitions}
+    remedy = "give the columns other names there, by columns: {NAME: {rename: OTHER}} of the table"
+    return {table: f"{fault}; {remedy}" for table, fault in found.items() if fault}
+
+
+def too_long(shape: TableShape) -> str:
+    """Which names of columns a server would cut; empty if none."""
+    names = [column.name for column in shape.replicated if len(column.name.encode()) > LONGEST]
+    return f"{', '.join(map(repr, names))}: names of columns have at most {LONGEST} bytes there" if names else ""
 
 
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Those of `tables` whose name the slave uses for another object, such as a view → what it is."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
     taken = {TableName(schema, name): what for schema, name, what in rows}
-    too_long = f"a name of more than {LONGEST} bytes, which no table has"
+    why = f"a name of more than {LONGEST} bytes, which no table has"
     long = [table for table in tables if max(len(table.schema.encode()), len(table.name.encode())) > LONGEST]
-    return taken | dict.fromkeys(long, too_long)
+    return taken | dict.fromkeys(long, why)
 
 
 def missing_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
