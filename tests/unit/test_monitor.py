@@ -397,7 +397,9 @@ def test_a_folder_that_cannot_be_read_is_told_once_and_as_what_it_is() -> None:
     page = rendered(Survey((), (mistake,), {}, ()), LiveState(), trouble=text)
     assert page.count("cannot be listed") == 1 and "<b>0</b> slaves" not in page
     assert (
-        "No replication can be shown until that is fixed" in page and "Redis" not in page and "applies wait" not in page
+        "No replication can be shown until that is fixed" in page
+        and "What Redis said" not in page
+        and "applies wait" not in page
     )
 
 

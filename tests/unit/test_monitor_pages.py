@@ -157,7 +157,7 @@ def test_a_page_shows_a_reason_once_with_helpful_actions() -> None:
     page = slave_page(OLGA, None, said(), closures=(held,))
     assert words(page).count(
         "its disk is replaced"
-    ) == 1 and "Gate closed: admin (anna, 12:00 UTC) Checkpoint" in words(page)
+    ) == 1 and "Gate closed: admin (anna, 2026-11-22 12:00:00 UTC) Checkpoint" in words(page)
     assert {"open", "remove_first", "hold"} <= set(re.findall(r"/sluice/actions/(\w+)\?", page))
     page = slave_page(OLGA, None, said(), closures=(replace(held, name=ERROR),))
     assert "/sluice/actions/open?" not in page, "a restart opens what an error has closed"
@@ -287,6 +287,13 @@ def test_who_feeds_whom_is_drawn_with_cascades_and_circles() -> None:
     text = words(rendered("topology.html", roots=found, visitor=ANNA))
     assert "A_ from postgres, m" in text and "75 s behind , to far" in text and "a circle: see above" in text
     assert "lag not known, no apply runs , to dr2" in text
+
+
+def test_a_newcomer_finds_what_the_words_of_a_page_mean() -> None:
+    page = slave_page(ANNA, None, said())
+    assert 'id="words"' in page and "INCONSISTENT Its rows are not those of its master." in words(page)
+    assert page.index('id="words"') > page.index('id="live"')
+    assert 'id="words"' not in slave_page(ANNA, None, said(), part=True), "a refresh would fold it"
 
 
 def test_an_arrow_is_green_only_where_changes_arrive() -> None:

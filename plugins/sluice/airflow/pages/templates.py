@@ -71,9 +71,13 @@ def curve(
         else:
             runs.append([at])
         previous = minute
-    line = "".join(_path(run) for run in runs)
-    area = "".join(f"{_path(run)}L{run[-1][0]} {height}L{run[0][0]} {height}Z" for run in runs if len(run) > 1)
-    return Curve(width, height, line, area, top, points[-1][1] if points else None)
+    paths = [_path(run) for run in runs]
+    area = "".join(
+        f"{path}L{run[-1][0]} {height}L{run[0][0]} {height}Z"
+        for path, run in zip(paths, runs, strict=True)
+        if len(run) > 1
+    )
+    return Curve(width, height, "".join(paths), area, top, points[-1][1] if points else None)
 
 
 def _path(run: Sequence[tuple[float, float]]) -> str:
