@@ -340,9 +340,7 @@ class Loader(BlockWorker):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if read.shape != order.shape:
             self._orders.pop(block.table, None)
-        self.report.blocks += 1
-        self.report.rows += rows
-        self.report.bytes += pieces.bytes
+        self.report.count(rows, pieces.bytes)
         self._waiting_since.pop(block.table, None)
 
     @contextmanager

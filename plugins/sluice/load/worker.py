@@ -89,6 +89,12 @@ class LoadReport:
     over: bool = True
     """Whether it ended because no block was left or it was told to stop; otherwise its turn was over."""
 
+    def count(self, rows: int, size: int) -> None:
+        """Adds a block of `rows` rows and `size` bytes."""
+        self.blocks += 1
+        self.rows += rows
+        self.bytes += size
+
 
 class Pieces:
     """Passes pieces of a stream of rows, cut anywhere. `bytes`: how many have passed.

@@ -114,6 +114,4 @@ class _Exporter(Loader):
             raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if read.shape != order.shape:
             self._orders.pop(block.table, None)
-        self.report.blocks += 1
-        self.report.rows += rows
-        self.report.bytes += file.size
+        self.report.count(rows, file.size)

@@ -142,9 +142,7 @@ class _Importer(BlockWorker):
         self._count(listed)
 
     def _count(self, listed: FileBlock) -> None:
-        self.report.blocks += 1
-        self.report.rows += listed.rows
-        self.report.bytes += listed.file.size
+        self.report.count(listed.rows, listed.file.size)
         self._reasons.pop(listed.table, None)
 
     def _clear(self, slave: Session, shape: TableShape, block: Block) -> None:
