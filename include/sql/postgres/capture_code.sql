@@ -231,7 +231,7 @@ AS $sluice$
 $sluice$;
 
 -- An expression whose value changes with the columns of a table, the labels of their enums, and the attributes of their
--- composite types. Each hash is hashed once more: the hash of a record is linear in its fields, so that a sum stays the same
+-- composite and row types. Each hash is hashed once more: the hash of a record is linear in its fields, so that a sum stays the same
 -- where two rows exchange a value. p_written: it also changes where one of them is as before, but was written since: slaves may
 -- have been told of what it was in between.
 DROP FUNCTION IF EXISTS ${schema}.${prefix}signature_code(oid);
@@ -253,7 +253,8 @@ AS $sluice$
             pg_catalog.hash_record_extended(ROW(a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod%s), 0))), 0)), 0)
         FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[])
           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, x.attribute, e.composites) END
-    FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid))) AS e (types, composites)
+    FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid) || ${schema}.${prefix}row_types(p_relid)))
+        AS e (types, composites)
     CROSS JOIN (VALUES (CASE WHEN p_written THEN ', a.xmin::pg_catalog.text' ELSE '' END,
         CASE WHEN p_written THEN ', e.xmin::pg_catalog.text' ELSE '' END)) AS x (attribute, label)
 $sluice$;

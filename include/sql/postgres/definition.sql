@@ -143,6 +143,23 @@ BEGIN
 END
 $sluice$;
 
+-- The tables whose row types the columns of a table use, also as parts of other types. Their definitions follow as those of
+-- tables, and are not part of this one's.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_types(p_relid oid) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384) THEN
+        RETURN '{}';
+    END IF;
+    RETURN (SELECT coalesce(array_agg(DISTINCT c.oid ORDER BY c.oid), '{}')
+    FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p
+    JOIN pg_type t ON t.oid = p.oid AND t.typtype = 'c'
+    JOIN pg_class c ON c.oid = t.typrelid AND c.relkind IN ('r', 'p'));
+END
+$sluice$;
+
 -- These types, the ranges, and the collations of all of them and of the columns, for slaves of the same vendor:
 --   <composite schema="public" name="place" number="16400"><attribute pos="1" type="text" collation="…">street</attribute>…
 --   A number stays when its type is renamed.

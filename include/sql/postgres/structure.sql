@@ -390,24 +390,51 @@ BEGIN
 END
 $sluice$;
 
+-- In a statement of the application: queues the ALTER item of a table that is no longer as its capture was generated for.
+-- If another session does the same and has not committed, the item is written twice, so that it precedes the rows whichever
+-- commits first.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}tell_late(p_relid oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    had ${schema}.${prefix}captures;
+    missing CONSTANT text := ' missing="[^"]*"';
+BEGIN
+    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
+    IF had.tablename IS NULL OR (had.relid IS NOT DISTINCT FROM ${schema}.${prefix}relation(had.schemaname, had.tablename)
+        AND (had.signature = ${schema}.${prefix}late_signature(p_relid) OR ${schema}.${prefix}signature(p_relid) = had.signature)) THEN
+        RETURN;  -- It was told already, or what differs is not the structure: this account may not use the schema.
+    END IF;
+    IF ${schema}.${prefix}check_or_leave(had.schemaname, had.tablename, p_light => true) IS NULL
+        AND regexp_replace(${schema}.${prefix}describe_relation(p_relid), missing, '', 'g')
+            <> regexp_replace(${schema}.${prefix}described(had.schemaname, had.tablename), missing, '', 'g') THEN
+        -- Another transaction does the same, and has not ended, or this one's snapshot is older. Once in this one.
+        INSERT INTO ${schema}.${prefix}info (name, value)
+            VALUES (format('told %s %s %s', p_relid, md5(${schema}.${prefix}describe_relation(p_relid)), pg_current_xact_id()), '')
+            ON CONFLICT (name) DO NOTHING;
+        IF FOUND THEN
+            PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
+                ${schema}.${prefix}describe_relation(p_relid), ${schema}.${prefix}described(had.schemaname, had.tablename));
+        END IF;
+    END IF;
+END
+$sluice$;
+
 -- For a statement, or a row (p_by_row: NEW is $1, OLD the next one), that found another structure than its capture
 -- function was generated for: does what is possible without locks, and returns the statement that captures its rows, with
--- output functions only, whatever the types are. p_from: the table of the trigger, perhaps a partition. If another
--- session does the same and has not committed, the ALTER item is written twice, so that it precedes the rows whichever
--- commits first.
+-- output functions only, whatever the types are. p_from: the table of the trigger, perhaps a partition.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_from oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
 DECLARE
-    had ${schema}.${prefix}captures;
     now_schema text;
     now_table text;
-    missing CONSTANT text := ' missing="[^"]*"';
+    told oid;
 BEGIN
-    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
-    IF had.tablename IS NULL OR (p_from <> p_relid AND pg_partition_root(p_from) IS DISTINCT FROM p_relid::regclass) THEN
+    IF NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped')
+        OR (p_from <> p_relid AND pg_partition_root(p_from) IS DISTINCT FROM p_relid::regclass) THEN
         RETURN 'SELECT';
     END IF;
     -- An older snapshot sees an older definition. Columns and their names are asked for of PostgreSQL's caches, which do not.
@@ -421,23 +448,10 @@ BEGIN
     END IF;
     SELECT n.nspname, c.relname INTO now_schema, now_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_relid;
-    IF (had.schemaname, had.tablename) = (now_schema, now_table)
-        AND (had.signature = ${schema}.${prefix}late_signature(p_relid) OR ${schema}.${prefix}signature(p_relid) = had.signature) THEN
-        NULL;  -- It was told already, or what differs is not the structure: this account may not use the schema.
-    ELSE
-        IF ${schema}.${prefix}check_or_leave(had.schemaname, had.tablename, p_light => true) IS NULL
-            AND regexp_replace(${schema}.${prefix}describe_relation(p_relid), missing, '', 'g')
-                <> regexp_replace(${schema}.${prefix}described(had.schemaname, had.tablename), missing, '', 'g') THEN
-            -- Another transaction does the same, and has not ended, or this one's snapshot is older. Once in this one.
-            INSERT INTO ${schema}.${prefix}info (name, value)
-                VALUES (format('told %s %s %s', p_relid, md5(${schema}.${prefix}describe_relation(p_relid)), pg_current_xact_id()), '')
-                ON CONFLICT (name) DO NOTHING;
-            IF FOUND THEN
-                PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
-                    ${schema}.${prefix}describe_relation(p_relid), ${schema}.${prefix}described(had.schemaname, had.tablename));
-            END IF;
-        END IF;
-    END IF;
+    -- A value of another table's row type must not come before the definition of that one.
+    FOREACH told IN ARRAY ${schema}.${prefix}row_types(p_relid) || p_relid LOOP
+        PERFORM ${schema}.${prefix}tell_late(told);
+    END LOOP;
     IF p_event = 'BEFORE' THEN
         RETURN 'SELECT';
     END IF;

@@ -15,6 +15,8 @@ from sluice.model.table_state import TableState
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.apply.test_odd_definitions import has_icu
 
+ROWS = "public.rows"
+"""A table whose row type others use."""
 GOOD = "CREATE TABLE public.good (id int PRIMARY KEY, v text)"
 
 
@@ -98,18 +100,22 @@ class AnyTypes:
             columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(self.tables[table], 1))
             self.run(f"CREATE TABLE {table} (id int PRIMARY KEY, {columns})")
         else:
-            table = self.chance.choice(list(self.tables))
-            self.tables[table].append(self.any_type())
-            self.run(f"ALTER TABLE {table} ADD c{len(self.tables[table])} {self.tables[table][-1]}")
+            self.add_column(self.chance.choice([table for table in self.tables if table != ROWS]), self.any_type())
+
+    def add_column(self, table: str, kind: str) -> None:
+        self.tables[table].append(kind)
+        self.run(f"ALTER TABLE {table} ADD c{len(self.tables[table])} {kind}")
 
     def change_type(self) -> None:
         # A range's constructor keeps its name.
-        own = [name for name in self.types if name.startswith("public.") and not re.search("range|several", name)]
+        own = [name for name in self.types if name.startswith("public.") and not re.search("range|several|rows", name)]
         if own and self.chance.random() < 0.3:
             self.rename_type(self.chance.choice(own))
-        if not self.composites:
-            return
         name = self.chance.choice(list(self.composites))
+        if name == ROWS:
+            self.add_column(ROWS, "text")
+            self.composites[ROWS].append("text")
+            return
         parts, names = self.composites[name], self.attributes[name]
         at = self.chance.randrange(len(parts))
         self.number += 1
@@ -154,6 +160,7 @@ class AnyTypes:
 def test_any_types_made_and_changed_later_follow(pair_of: MakePair, seed: int, told: bool) -> None:
     pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
     pair.master.execute("CREATE TABLE public.first (id int PRIMARY KEY)")
+    pair.master.execute(f"CREATE TABLE {ROWS} (id int PRIMARY KEY, c1 text)".encode())
     pair.prepare(first := pair.update("first"))
     wildcards.note(pair.master, pair.replication)
     if not told:
@@ -164,7 +171,8 @@ def test_any_types_made_and_changed_later_follow(pair_of: MakePair, seed: int, t
         said.append(statement)
         pair.master.execute(statement.encode())
 
-    history = AnyTypes(seed, run, told, tables={"public.first": []})
+    history = AnyTypes(seed, run, told, tables={"public.first": [], ROWS: ["text"]})
+    history.types[ROWS], history.composites[ROWS] = "", ["integer", "text"]
     with pair.apply():
         pair.load_to_normal(first)
         try:
@@ -294,3 +302,22 @@ def values(session: "psycopg.Connection[tuple[int, int]]") -> list[tuple[int, in
     return session.execute(
         "SELECT (p).x, (p).y FROM public.one UNION ALL SELECT (p).x, (p).y FROM public.two"
     ).fetchall()
+
+
+@pytest.mark.parametrize("told", [pytest.param(True, marks=pytest.mark.long), False], ids=["triggers", "comparison"])
+def test_a_value_of_a_row_type_that_the_same_transaction_altered_follows(pair_of: MakePair, told: bool) -> None:
+    pair = pair_of(block_rows=50, seconds=0.05, interval=0.1)
+    pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY, x int)")
+    pair.master.execute("CREATE TABLE public.b (id int PRIMARY KEY, r public.a, more public.a[])")
+    pair.prepare(first := pair.update("first"))
+    if not told:
+        comparing(pair)
+    with pair.apply():
+        pair.load_to_normal(first)
+        with pair.master.transaction():
+            pair.master.execute("INSERT INTO public.b VALUES (1, ROW(1, 1), NULL)")
+            pair.master.execute("ALTER TABLE public.a ADD COLUMN y int")
+            pair.master.execute("INSERT INTO public.b VALUES (2, ROW(2, 2, 2), ARRAY[ROW(1, 2, 3)::public.a])")
+            pair.master.execute("UPDATE public.b SET r.y = 7 WHERE id = 1")
+        pair.await_current()
+        pair.assert_equal()

@@ -222,22 +222,24 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
 def test_a_table_of_many_rows_is_cut_into_blocks_by_a_key_of_every_type_that_has_ranges(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest, "SAMPLED_KEYS", ROWS_A_BLOCK)  # that is, all of them
+    count = 3 * ROWS_A_BLOCK
+    monkeypatch.setattr(digest, "SAMPLED_KEYS", count)  # that is, all of them
     names = {f"t{number}": kind for number, kind in enumerate(RANGES, 1)}
     pair = rig(";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in names.items()))
     with pair.apply():
         for name, kind in names.items():
-            rows = f"SELECT {RANGES[kind]}, i FROM generate_series(1, 3000) i"
+            rows = f"SELECT {RANGES[kind]}, i FROM generate_series(1, {count}) i"
             pair.master.execute(f"INSERT INTO public.{name} {rows}; ANALYZE public.{name}".encode())
         pair.await_current()
         for name, kind in names.items():
             made = shape(pair.master, TableName("public", name))
             assert made is not None
-            keys = f"SELECT v::text FROM public.{name} ORDER BY {name}.v OFFSET 1000"
+            keys = f"SELECT v::text FROM public.{name} ORDER BY {name}.v"
             ordered = [key for (key,) in pair.master.execute(keys.encode()).fetchall()]
-            assert digest.bounds(pair.master, made, 3000) == [ordered[0], ordered[1000]], kind
+            expected = [ordered[ROWS_A_BLOCK], ordered[2 * ROWS_A_BLOCK]]
+            assert digest.bounds(pair.master, made, count) == expected, kind
             same = look(pair, name)
-            assert same.outcome is Outcome.IDENTICAL and same.rows_slave == 3000, kind
+            assert same.outcome is Outcome.IDENTICAL and same.rows_slave == count, kind
             pair.slave.execute(f"UPDATE public.{name} SET n = -n WHERE n % 1000 = 0".encode())
             pair.slave.execute(f"DELETE FROM public.{name} WHERE n = 5".encode())
             assert counts(look(pair, name)) == {"missing": 1, "different": 3}, kind

@@ -105,6 +105,8 @@ class Alterer:
         self.targets = targets
         self._examiner = Examiner(connection, trusted=trusted)
         self._not_null = NotNull(connection)
+        self._postponed: list[tuple[TableDefinition, TableDefinition]] = []
+        """Definitions with types that `prepare` could not make, as they consist of one that the item renames."""
 
     def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
         """Makes what the slave does not have of the change. `placed` is not needed in a transaction.
@@ -182,10 +184,9 @@ class Alterer:
                     for statement in enums.additions(*existing, names, before):
                         self._do(item.table, statement)
             if item.defined is not None and self._of_master is None:
-                try:
-                    new_types.make(self.connection, new_types.absent(self.connection, item.defined, changes))
-                except psycopg.Error as error:
-                    raise self._refused(item.table, "CREATE TYPE", error) from error
+                absent = new_types.absent(self.connection, item.defined, changes)
+                if self._make_types(item.table, absent):
+                    self._postponed.append((item.defined, absent))
 
     def release(self, table: TableName) -> None:
         """Drops the foreign keys between the table and others, because its rows are no longer replicated."""
@@ -386,10 +387,21 @@ class Alterer:
         if self._of_master is None:
             for schema in {composite.schema for composite in new.composites}:
                 self._create_schema(new.table, schema)
+            new_types.follow_names(self.connection, old, new, partial(self._do, new.table))
+            for absent in (absent for definition, absent in self._postponed if definition == new):
+                if lacks := self._make_types(new.table, absent):
+                    raise self._refused(new.table, "CREATE TYPE", lacks)
             try:
-                new_types.follow(self.connection, old, new, partial(self._do, new.table))
+                new_types.follow_attributes(self.connection, old, new, partial(self._do, new.table))
             except new_types.AttributesDiffer as differ:
                 raise DefinitionRefused(new.table, "ALTER TYPE", str(differ)) from differ
+
+    def _make_types(self, table: TableName, definition: TableDefinition) -> psycopg.Error | None:
+        """See `new_types.make`. Raises `DefinitionRefused`."""
+        try:
+            return new_types.make(self.connection, definition)
+        except psycopg.Error as error:
+            raise self._refused(table, "CREATE TYPE", error) from error
 
     def _set_defaults(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
         name = quoted(new.table.schema, new.table.name)

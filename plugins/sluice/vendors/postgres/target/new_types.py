@@ -27,10 +27,10 @@ class AttributesDiffer(Exception):
     """The slave's composite type has other attributes than the master's had."""
 
 
-def make(connection: Session, definition: TableDefinition) -> None:
+def make(connection: Session, definition: TableDefinition) -> psycopg.Error | None:
     """Makes the types and collations of `definition` that the slave lacks, each after those that it consists of.
 
-    Raises psycopg's error of the first one that cannot be made.
+    Returns the error of the first one that consists of something the slave does not have. Raises other ones.
     """
     waiting = [
         (schema, statement)
@@ -48,8 +48,9 @@ def make(connection: Session, definition: TableDefinition) -> None:
             except psycopg.errors.UndefinedObject as error:
                 refused.append(((schema, statement), error))
         if len(refused) == len(waiting):
-            raise refused[0][1]
+            return refused[0][1]
         waiting = [one for one, _ in refused]
+    return None
 
 
 def _creations(definition: TableDefinition) -> list[tuple[str, str, str, str]]:
@@ -131,17 +132,27 @@ def absent(connection: Session, definition: TableDefinition, items: Sequence[Def
     return replace(definition, composites=tuple(one for one in definition.composites if one.number not in there))
 
 
-def follow(connection: Session, old: TableDefinition, new: TableDefinition, run: Callable[[str], None]) -> None:
-    """Renames composite types, and changes their attributes, by `run`. Raises `AttributesDiffer`."""
-    for wanted in new.composites:
-        was = next((one for one in old.composites if one.number == wanted.number), wanted)
-        present = attributes(connection, wanted)
-        if present is None and attributes(connection, was) is not None:
+def follow_names(connection: Session, old: TableDefinition, new: TableDefinition, run: Callable[[str], None]) -> None:
+    """Renames composite types by `run`."""
+    for was, wanted in _both(old, new):
+        if attributes(connection, wanted) is None and attributes(connection, was) is not None:
             for statement in renames(was, wanted):
                 run(statement)
-            present = attributes(connection, wanted)
-        for statement in changes(was, wanted, present):
+
+
+def follow_attributes(
+    connection: Session, old: TableDefinition, new: TableDefinition, run: Callable[[str], None]
+) -> None:
+    """Changes attributes of composite types by `run`. Raises `AttributesDiffer`."""
+    for was, wanted in _both(old, new):
+        for statement in changes(was, wanted, attributes(connection, wanted)):
             run(statement)
+
+
+def _both(old: TableDefinition, new: TableDefinition) -> list[tuple[CompositeType, CompositeType]]:
+    """The composite types of `new`, each behind what it was; a new one behind itself."""
+    before = {one.number: one for one in old.composites}
+    return [(before.get(one.number, one), one) for one in new.composites]
 
 
 def renames(was: CompositeType, now: CompositeType) -> list[str]:
