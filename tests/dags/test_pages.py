@@ -44,7 +44,9 @@ Head = dict[str, str]
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory: pytest.TempPathFactory, airflow_database: None) -> Iterator[TestClient]:
+    from airflow import plugins_manager
     from airflow.api_fastapi.app import create_app, purge_cached_app
+    from sluice_plugin import middlewares, pages
 
     users = tmp_path_factory.mktemp("users") / "passwords"
     users.write_text(json.dumps(dict.fromkeys(ROLES, "a-secret")))
@@ -56,6 +58,8 @@ def application(tmp_path_factory: pytest.TempPathFactory, airflow_database: None
             "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
         }.items():
             patch.setenv(name, value)
+        # Pages of their own: Airflow's, of this process, remember what the databases of other tests said.
+        patch.setattr(plugins_manager, "get_fastapi_plugins", lambda: (pages(), middlewares()))
         purge_cached_app()
         with TestClient(create_app(apps="core")) as made:
             yield made
