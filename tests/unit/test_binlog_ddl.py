@@ -184,3 +184,21 @@ def test_a_statement_that_may_change_rows_is_refused_by_its_first_word_alone(sql
 def test_a_statement_with_its_own_settings_that_may_change_rows_is_refused() -> None:
     with pytest.raises(RowsAsStatement, match="UPDATE"):
         defined("SET STATEMENT max_statement_time = 5 FOR UPDATE t SET a = 1", "shop", STRICT)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE IF NOT EXISTS t (a int REFERENCES p (id) ON UPDATE SET NULL)",
+        "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE ON UPDATE RESTRICT",
+    ],
+)
+def test_a_foreign_key_that_writes_is_told_by_its_statement(sql: str) -> None:
+    """The catalog may have lost it since, as its writes were lost."""
+    (told,) = [each for each in defined(sql, "shop", STRICT) if each.event is Event.UNKNOWN]
+    assert told.table == ("shop", "t")
+    assert "in no log" in told.reason
+    columns = "ADD a timestamp NULL ON UPDATE CURRENT_TIMESTAMP"
+    assert (
+        one(f"ALTER TABLE t {columns}, ADD FOREIGN KEY (b) REFERENCES p (id) ON DELETE RESTRICT").event is Event.ALTERED
+    )

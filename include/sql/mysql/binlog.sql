@@ -29,6 +29,15 @@ FROM bytes ORDER BY number
 SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
 WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND ${tables}
 
+-- name: binlog_sequences
+-- Sequences.
+-- Called by: sluice.vendors.mysql.binlog.requirements.
+-- Placeholder: ${tables} the condition on table_schema and table_name.
+-- Parameters: those of ${tables}.
+-- Result: 1.
+-- Privileges: any on the sequences.
+SELECT 1 FROM information_schema.tables WHERE table_type = 'SEQUENCE' AND ${tables}
+
 -- name: binlog_computed
 -- Tables whose columns are all computed.
 -- Called by: sluice.vendors.mysql.binlog.requirements.

@@ -523,6 +523,8 @@ SET foreign_key_checks = 0;
 INSERT INTO c30_c VALUES (2, 77);
 SET foreign_key_checks = 1;
 INSERT INTO c30_p VALUES (9);
+ALTER TABLE c30_b DROP FOREIGN KEY cc;
+ALTER TABLE c30_n DROP FOREIGN KEY c30_n_ibfk_1;
 
 -- case names
 -- before
@@ -1118,3 +1120,18 @@ CREATE TABLE long_c (id int PRIMARY KEY, `cccccccccccccccccccccccccccccccccccccc
 INSERT INTO long_c VALUES (1, 2);
 RENAME TABLE long_d TO `dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd`;
 INSERT INTO `dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd` VALUES (2);
+
+-- case no_names
+-- left out c71_t: names of columns
+-- before
+CREATE TABLE c71_t (id int PRIMARY KEY, v int);
+CREATE TABLE c71_u (id int PRIMARY KEY, v int);
+CREATE SEQUENCE c71_s;
+INSERT INTO c71_t VALUES (1, 1);
+-- during
+SET GLOBAL binlog_row_metadata = MINIMAL;
+UPDATE c71_t SET v = 2;
+SELECT NEXTVAL(c71_s);
+SET GLOBAL binlog_row_metadata = FULL;
+INSERT INTO c71_t VALUES (2, 2);
+INSERT INTO c71_u VALUES (1, 1);

@@ -339,6 +339,7 @@ def _create(words: _Words) -> list[Defined]:
     # A former table of that name may have gone without a statement in the log.
     made = [] if may_exist else [Defined(Event.DROPPED, table)]
     made.append(Defined(Event.CREATED, table))
+    made += _cascades(words.rest, table)
     upper = [token.upper for token in words.rest]
     if "SELECT" in upper or ("AS", "VALUES") in pairwise(upper):
         # With binlog_format = ROW the log has the columns here, and the rows behind.
@@ -378,7 +379,7 @@ def _alter(words: _Words, *, strict: bool) -> list[Defined]:
     if words.skip("WAIT"):
         words.take()
     words.skip("NOWAIT")
-    made = [own]
+    made = [own, *_cascades(words.rest, own.table)]
     for clause in words.clauses():
         begins = tuple(token.upper for token in clause.rest[:2])
         _clause(clause, own, made, strict=strict)
@@ -496,6 +497,17 @@ def _add(words: _Words, own: Defined) -> None:
                 _column(each, own)
         return
     _column(words, own)
+
+
+def _cascades(rest: Sequence[Token], table: QualifiedName) -> Iterator[Defined]:
+    """Tells of foreign keys that write to the table's rows: the catalog may have lost them since."""
+    upper = [token.upper for token in rest]
+    for on, event, action, what in zip(upper, upper[1:], upper[2:], [*upper[3:], ""], strict=False):
+        if on == "ON" and event in ("DELETE", "UPDATE") and action in ("CASCADE", "SET"):
+            action = action if action == "CASCADE" else f"SET {what}"
+            reason = f"a foreign key writes to its rows by {action}, which is in no log"
+            yield Defined(Event.UNKNOWN, table, reason=reason)
+            return
 
 
 def _family(rest: Sequence[Token]) -> str:

@@ -153,12 +153,9 @@ class BinaryLog:
                     continue
                 for place, group in reading.add(event, dump.file):
                     # Anything that cannot be followed is noticed before any of the transaction is used.
-                    defined = []
-                    for each in group.events:
-                        if each.kind == Kind.TABLE_MAP:
-                            self._table(each.data)
-                        elif each.kind not in events.ACTIONS:
-                            defined.append(groups.statements_of(self._statement(each)))
+                    rows = {Kind.TABLE_MAP, *events.ACTIONS}
+                    statements = (each for each in group.events if each.kind not in rows)
+                    defined = [groups.statements_of(self._statement(each)) for each in statements]
                     moment = f"{datetime.fromtimestamp(group.time, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
                     yield Transaction(place, moment, self._parts(group, defined))
                     group.events.close()
@@ -241,10 +238,6 @@ class BinaryLog:
             reason = f"{table}, which is not replicated, was renamed to it with its rows"
             yield TableEvent(Event.UNKNOWN, other, reason=reason)
         self._known.clear()
-        if defined.event in (Event.CREATED, Event.ALTERED) and self._wanted(table):
-            for child, why in required.cascades(self.session, [table]):
-                if self._wanted(child):
-                    yield TableEvent(Event.UNKNOWN, child, reason=why)
 
     def _named(self, place: ddl.QualifiedName) -> TableName:
         """Statements name tables in the case in which they were written."""
@@ -252,7 +245,7 @@ class BinaryLog:
         return catalog.table_of(self.session, database, name)
 
     def _table(self, data: bytes) -> _Known | None:
-        """What is known of a TABLE_MAP; None for a table that is not replicated. Raises `NotFollowed`."""
+        """What is known of a TABLE_MAP; None for a table that is not replicated."""
         described = data[events.HEAD_BYTES + 8 :]
         if described not in self._known:
             self._known[described] = self._described(data)
@@ -266,9 +259,9 @@ class BinaryLog:
         try:
             own = table_map.parse(data)
         except table_map.MetadataMissing:
-            raise NotFollowed(
-                f"{table} has no names of columns in the log: SET GLOBAL binlog_row_metadata = 'FULL' on the master"
-            ) from None
+            if required.is_sequence(self.session, table):
+                return None
+            return _Known(LoggedTable(table, ()), None, None, 0, _NAMELESS)
         if own.names[: len(_SEQUENCE)] == _SEQUENCE:
             return None
         shape = catalog.shape(self.session, table)
@@ -287,6 +280,10 @@ class BinaryLog:
         return _Known(made, reader(cells, pairs=False), reader(cells, pairs=True), everything)
 
 
+_NAMELESS = (
+    "its rows are logged without names of columns: SET GLOBAL binlog_row_metadata = 'FULL' on the master, and write it "
+    "into the server's configuration"
+)
 _PARTIAL = "a session logs rows without some of their columns: its binlog_row_image is not FULL"
 
 

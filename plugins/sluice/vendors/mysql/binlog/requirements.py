@@ -163,6 +163,13 @@ def unfit(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName,
     return found
 
 
+def is_sequence(session: MySQLSession, table: TableName) -> bool:
+    """Whether it is a sequence, whose numbers are logged as rows."""
+    condition, values = catalog.among(session, [table])
+    statement = sql_files.render("mysql", "binlog_sequences", tables=condition)
+    return session.read_schema(statement, values).fetchone() is not None
+
+
 def cascades(session: MySQLSession, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """Tables whose rows are changed by foreign keys from or to `tables`, and how."""
     return [
