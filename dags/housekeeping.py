@@ -14,8 +14,9 @@ Every ten minutes, for every replication:
   for which no slave waits: `housekeeping` of the configuration says after how many days.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run has ended, **`forget_jobs`** removes records and
-logs of jobs that ended a week ago, **`forget_reports`** removes old reports of `resync`. **`unwatched_applies`** finds
-applies whose run is unknown here, as after a loss of Airflow's metadata; **`adopt_applies`** gives each a new run.
+logs of jobs that ended a week ago, **`forget_reports`** removes old reports of `resync` and of rehearsals.
+**`unwatched_applies`** finds applies whose run is unknown here, as after a loss of Airflow's metadata;
+**`adopt_applies`** gives each a new run.
 """
 
 from airflow.sdk import chain

@@ -95,4 +95,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--writes", metavar="FILE", help="statements that writers run, instead of made-up ones")
     parser.add_argument("--html", metavar="FILE", help="write the report as a page there")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON there")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the report with the PREFIX in the state folder (SLUICE_HOME), for the monitor",
+    )
     parser.add_argument("--quiet", action="store_true", help="print findings only")

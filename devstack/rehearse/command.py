@@ -1,6 +1,8 @@
 """The command as a whole: servers, definitions, rows, replication, scripts, report."""
 
 import argparse
+import errno
+import getpass
 import json
 import logging
 import os
@@ -9,23 +11,24 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from jinja2 import Environment
 
 from devstack.connections import Connections as OfStack
+from devstack.home import Home
 from devstack.postgres_releases import NEWEST, RELEASES
 from devstack.rehearse import definitions, rows
 from devstack.rehearse.course import Course, Place, Say, Script, scripts_of
 from devstack.rehearse.replica import Replica
-from devstack.rehearse.report import Report, lines
+from devstack.rehearse.report import lines
 from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.servers import CAPTURED, PLAIN, Servers
 from devstack.rehearse.writers import accepted, statements_of
 from devstack.stack import Stack
 from sluice import config
+from sluice.airflow import kept_rehearsals
 from sluice.cli.connections import Connections
 from sluice.configuration.model import Replication
 from sluice.counted import counted
@@ -36,23 +39,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres import accounts, catalog
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.verify.page import templates_in
-
-# The report as a page: one file, nothing fetched, light and dark. See `report.html`.
-
-
-def page(report: Report) -> str:
-    """HTML of the report."""
-    return _environment().get_template("report.html").render(report=report).lstrip()
-
-
-@cache
-def _environment() -> Environment:
-    made = templates_in(Path(__file__).parent)
-    made.globals["counted"] = counted
-    made.filters["milliseconds"] = lambda seconds: f"{seconds * 1000:,.0f} ms"
-    return made
-
+from sluice.verify.rehearsal import Report, page, rehearsable
 
 FAILED = 2
 DATABASE = "rehearsal"
@@ -99,14 +86,44 @@ def rehearse(args: argparse.Namespace, stack: ExitStack) -> int:
     given = list(args.given)
     prefix = given.pop(0) if given and _PREFIX.fullmatch(given[0]) and not Path(given[0]).exists() else None
     scripts = _scripts(args, given)
-    report = _rehearsed(args, _origin(args, prefix), scripts, stack, say)
+    origin = _origin(args, prefix)
+    if args.keep:
+        _may_keep(origin)
+    began = datetime.now(UTC)
+    report = _rehearsed(args, origin, scripts, stack, say)
+    report.began = began.isoformat(timespec="seconds")
     if args.html:
         Path(args.html).write_text(page(report), encoding="utf-8")
     if args.json:
         Path(args.json).write_text(json.dumps(report.as_dict(), indent=1), encoding="utf-8")
+    if args.keep and origin.replication:
+        name = kept_rehearsals.keep(report, origin.replication, _user(), Home().root)
+        say(f"kept as {name}: the page of the master on the monitor has it")
     shown = lines(report)
     print("\n".join(shown[-1 - len(report.findings) :] if args.quiet else shown))
     return 1 if report.findings else 0
+
+
+def _may_keep(origin: Origin) -> None:
+    """Raises `report-refused`, and `OSError` for a state folder that cannot be written: before the scripts run."""
+    if origin.replication is None:
+        raise Terminal(
+            "--keep wants the PREFIX of a replication: the report is kept with it, and says what happens with its "
+            "configuration. Name it before the scripts, with --schema also where its master is out of reach.",
+            code="report-refused",
+        )
+    folder = kept_rehearsals.folder_in(Home().root, origin.replication.prefix)
+    kept_rehearsals.make(folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "--keep cannot write there", str(folder))
+
+
+def _user() -> str:
+    """Who keeps a report."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's number without a name
+        return f"user {os.getuid()}"
 
 
 def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], stack: ExitStack, say: Say) -> Report:
@@ -124,7 +141,7 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
         say(f"definitions of {origin.master.database} at {origin.master.host}:{origin.master.port}")
         sizes = definitions.from_master(plain, origin.master, servers.folder, args.user)
         database = origin.master.database
-    notes = _fill(args, origin, plain.info(database))
+    notes, given_rows = _fill(args, origin, plain.info(database))
     servers.start_captured()
     say("capture and the slave's first load")
     replication = origin.replication or _of_every_table(servers, database, vendor)
@@ -140,7 +157,8 @@ def _rehearsed(args: argparse.Namespace, origin: Origin, scripts: list[Script], 
     report = Course(one, other, replicas, own, args.wait, sizes).run(
         ", ".join(name for name, _ in scripts), scripts, say
     )
-    report.notes = notes
+    report.notes, report.given_rows = notes, given_rows
+    report.prefix = str(origin.replication.prefix) if origin.replication else ""
     return report
 
 
@@ -190,16 +208,16 @@ def _origin(args: argparse.Namespace, prefix: str | None) -> Origin:
     master: ConnectionInfo | None = None
     if replication is not None:
         place = replication.master
-        if place.stream is not None or place.vendor != "postgres":
+        if not rehearsable(replication):
             raise Terminal(
                 f"{replication.prefix}: only a PostgreSQL master that is captured by triggers is rehearsed.",
-                code="master-not-rehearsable",
+                code="not-rehearsable",
             )
         others = [name for name, slave in replication.slaves.items() if slave.vendor not in ("postgres", "mysql")]
         if others:
             raise Terminal(
                 f"{replication.prefix}: only slaves on PostgreSQL and MariaDB are rehearsed, not {', '.join(others)}.",
-                code="slaves-not-rehearsable",
+                code="not-rehearsable",
             )
         if not args.master and not files:
             master = _connection(place.conn_id, place.vendor)
@@ -227,19 +245,23 @@ def _connection(conn_id: str, vendor: str) -> ConnectionInfo:
     return OfStack(stack)(conn_id, vendor)
 
 
-def _fill(args: argparse.Namespace, origin: Origin, plain: ConnectionInfo) -> list[str]:
-    """Gives the tables rows; returns what is to be known about them."""
+def _fill(args: argparse.Namespace, origin: Origin, plain: ConnectionInfo) -> tuple[list[str], bool]:
+    """Gives the tables rows; returns what is to be known about them, and whether some are not made up."""
     with connect(plain, application="sluice rehearsal", autocommit=True) as copy:
         if args.rows and origin.master is not None:
             with connect(origin.master, application="sluice rehearsal", autocommit=True) as master:
                 rows.sample(master, copy, args.rows)
-            return [f"Rows: a sample of {args.rows} rows a table and what their foreign keys name."]
+            return [f"Rows: a sample of {args.rows} rows a table and what their foreign keys name."], True
+        given = rows.any_there(copy)
         if not args.made_up:
-            return []
+            return [], given
         filled, refused = rows.make_up(copy, args.made_up)
         copy.execute("ANALYZE")
         made = f"{counted(len(filled), 'table')} got {args.made_up} made-up rows: a statement may fail on them alone."
-        return [*([made] if filled else []), *(f"{table} got none: {reason}" for table, reason in refused.items())]
+        return [
+            *([made] if filled else []),
+            *(f"{table} got none: {reason}" for table, reason in refused.items()),
+        ], given
 
 
 def _replica(args: argparse.Namespace, servers: Servers, replication: Replication, name: str, database: str) -> Replica:

@@ -14,9 +14,8 @@ import psycopg
 
 from devstack.postgres import PostgresServer
 from devstack.rehearse import report as reports
-from devstack.rehearse.psql import APPLICATION, Outcome, Psql, run_whole
+from devstack.rehearse.psql import APPLICATION, Psql, run_whole
 from devstack.rehearse.replica import Replica
-from devstack.rehearse.report import Finding, Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, Statement, read
 from devstack.rehearse.writers import APPLICATION as WRITER
 from devstack.rehearse.writers import Writers
@@ -25,6 +24,7 @@ from sluice.database.rows import Estimate
 from sluice.model.names import TableName
 from sluice.model.table_state import TableStates, how_to_capture, how_to_load
 from sluice.verify.findings import Outcome as Compared
+from sluice.verify.rehearsal import Finding, Followed, Lock, Outcome, Report, Side, Step, Table, Waits
 
 LOADED_A_SECOND = 100_000
 """Rows, of which a small machine loads some more: a report says it beside what it expects of the master's tables."""

@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +23,7 @@ from devstack.rehearse.script import Kind, Statement
 from devstack.server import clean_environment
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
+from sluice.verify.rehearsal import Outcome
 
 APPLICATION = "rehearsal"
 """The name of the sessions that run scripts."""
@@ -35,23 +35,6 @@ _PLACE = re.compile(r"^psql:/dev/fd/\d+:\d+: ")
 _ERROR = re.compile(r"^psql:.*?:\d+: (ERROR|FATAL|PANIC|error): ")
 _BUSY = re.compile(r"\\!|\\watch\b|`")
 """Commands of psql that may take long while its session is idle."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a statement ended."""
-
-    output: str = ""
-    """What psql printed: results, command tags, notices, errors."""
-    sqlstate: str = ""
-    """The SQLSTATE of an error; 00000 without one; empty for a command of psql."""
-    rows: int = 0
-    """Rows that were returned or changed."""
-    seconds: float = 0.0
-    ended: bool = False
-    """Whether psql ended there: by an error under ON_ERROR_STOP, or by the script's own will."""
-    error: str = ""
-    """The first error, also of a command of psql or within a file that it reads; empty without one."""
 
 
 def environment(info: ConnectionInfo, more: Mapping[str, str] | None = None) -> dict[str, str]:

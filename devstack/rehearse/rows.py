@@ -171,6 +171,15 @@ def _copy_sequences(master: Connection, copy: Connection) -> None:
             copy.execute("SELECT setval(%s::regclass, %s)", [quoted(schema, name), last])
 
 
+def any_there(connection: Connection) -> bool:
+    """Whether a table has rows."""
+    return any(_has_rows(connection, table) for table in tables_of(connection))
+
+
+def _has_rows(connection: Connection, table: Table) -> bool:
+    return connection.execute(f"SELECT EXISTS (SELECT FROM {table.source})".encode()).fetchone() == (True,)
+
+
 def make_up(connection: Connection, limit: int) -> tuple[list[str], dict[str, str]]:
     """Fills each empty table with `limit` made-up rows, if its checks accept them.
 
@@ -184,7 +193,7 @@ def make_up(connection: Connection, limit: int) -> tuple[list[str], dict[str, st
     refused: dict[str, str] = {}
     tables = {table.oid: table for table in tables_of(connection)}
     for table in in_order(list(tables.values()), keys):
-        if connection.execute(f"SELECT EXISTS (SELECT FROM {table.source})".encode()).fetchone() == (True,):
+        if _has_rows(connection, table):
             continue
         values = {column.name: made_up(column) for column in table.columns if not column.default}
         for key in keys.get(table.oid, ()):

@@ -26,7 +26,7 @@ _PARTS = re.compile(
 )
 _SENDS = re.compile(r"\\(g|gx|gset|gexec|gdesc|crosstabview|watch|bind_named|sendpipeline)\b")
 """Commands that send what stands before them, as a semicolon does."""
-_FROM_SCRIPT = re.compile(r"\A\s*\\?copy\b.*\bfrom\s+stdin\b", re.IGNORECASE | re.DOTALL)
+_FROM_SCRIPT = re.compile(r"\A\s*\\?copy\b.*?\bfrom\s+stdin\b[^\n]*", re.IGNORECASE | re.DOTALL)
 """Reads the lines that follow it."""
 _END_OF_DATA = re.compile(r"^\\\.\r?$", re.MULTILINE)
 _RESTRICTS = re.compile(r"\\(un)?restrict\b")
@@ -54,10 +54,13 @@ class Statement:
 
     @property
     def short(self) -> str:
-        """Its beginning in one line, without comments, for people."""
+        """Its beginning in one line, without comments and rows, for people."""
         if self.kind is Kind.FILE:
             return Path(self.text).name
-        line = " ".join(_bare(self.text).encode(errors="surrogateescape").decode(errors="replace").split()).rstrip("; ")
+        text = _bare(self.text)
+        if copied := _FROM_SCRIPT.match(text):
+            text = copied[0]  # its lines are rows, and no statement
+        line = " ".join(text.encode(errors="surrogateescape").decode(errors="replace").split()).rstrip("; ")
         return line if len(line) <= 200 else line[:199] + "…"
 
     def alike(self, other: "Statement") -> bool:

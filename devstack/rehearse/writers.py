@@ -11,9 +11,9 @@ from typing import Any, Self
 import psycopg
 
 from devstack.postgres import PostgresServer
-from devstack.rehearse.report import Waits
 from devstack.rehearse.rows import made_up, tables_of
 from sluice.vendors.postgres.connection import quoted
+from sluice.verify.rehearsal import Waits
 
 APPLICATION = "rehearsal writer"
 PAUSE_SECONDS = 0.01

@@ -42,6 +42,7 @@ PAGES = {
     "topology": "topology/",
     "report": f"reports/{REPORT}/",
     "queries": "masters/SHOP_/queries/",
+    "rehearsals": "masters/SHOP_/rehearsals/",
     "refused": "slaves/SHOP_/nobody/",
     "nowhere": "nothing/",
     "incomplete": "actions/hold",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sluice.airflow import notify, state_paths
+from sluice.airflow import kept_rehearsals, notify, state_paths
 from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_people
 from sluice.airflow.task_context import TaskContext
 from sluice.configuration.options import NotifierConfig
@@ -21,6 +21,7 @@ from sluice.coordination.records import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
+from sluice.paths import home
 from tests.dags.resyncing import dag_of, pair, run
 from tests.dags.smtp_server import MailServer
 from tests.errors import raises_code
@@ -177,10 +178,18 @@ def test_reports_are_deleted_after_the_configured_days(told: Told) -> None:
         os.utime(folder, (time.time(), time.time() - days * 24 * 3600))
         return folder
 
+    def report_of(prefix: str, days: float) -> Path:
+        kept_rehearsals.make(folder := kept_rehearsals.folder_in(home(), Prefix(prefix)))
+        (file := folder / f"20261201T120000000000Z-{round(days):08x}.json").touch()
+        os.utime(file, (time.time(), time.time() - days * 24 * 3600))
+        return file
+
     told.configure({}, keep_reports_days=10)
     young, old = report("young", 9, "DEMO_"), report("old", 11, "DEMO_")
     foreign, older = report("foreign", 89, "DEMO_", "GONE_"), report("older", 91, "GONE_")
-    assert forget_reports.function() == 2
+    rehearsals = [report_of(prefix, days) for prefix, days in (("DEMO_", 9), ("DEMO_", 11), ("GONE_", 11))]
+    assert forget_reports.function() == 3
+    assert [file.exists() for file in rehearsals] == [True, False, True]
     assert young.exists() and foreign.exists() and not old.exists() and not older.exists()
 
 

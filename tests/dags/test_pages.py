@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sluice import paths
-from sluice.airflow import state_paths
-from sluice.airflow.pages import gathering
+from sluice import config, paths
+from sluice.airflow import kept_rehearsals, state_paths
+from sluice.airflow.pages import gathering, rehearsal_pages
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease
@@ -23,6 +23,8 @@ from sluice.model.names import Prefix, TableName
 from sluice.operate.actions import ACTIONS
 from sluice.verify.findings import Outcome, TableFinding
 from sluice.verify.page import page
+from sluice.verify.rehearsal import Finding, Report, Side, Step
+from sluice.verify.rehearsal import Outcome as Ended
 from sluice.verify.report import as_dict
 from sluice.verify.resync import TableResult
 
@@ -37,6 +39,12 @@ SEEN = {
     "position": json.dumps(POSITION),
     "rows": 1234,
 }
+ENDED = Ended("<b>x 4711-secret", "23505", error="ERROR:  4711-secret")
+REHEARSED = Report(
+    "m.sql <b>", 18, [Step("m.sql <b>", 1, "SELECT '<b>x'", Side(0.0, ENDED), Side(0.0, ENDED))],
+    findings=[Finding("fails", "m.sql:1", "SELECT fails: “4711-secret”"), Finding("reload", "dr1", "<b>x")],
+    prefix="DEMO_", began="2026-12-01T12:00:00+02:00",
+)  # fmt: skip
 ROLES = {"anna": "viewer", "otto": "user", "olga": "op"}
 """Who reads, who operates, who administers."""
 Head = dict[str, str]
@@ -108,6 +116,7 @@ def report() -> str:
     (folder / "report.json").write_text(json.dumps(told))
     (folder / "report.html").write_text("<p>the report</p>")
     (folder / "part-1.json").write_text("{}")
+    kept_rehearsals.keep(REHEARSED, config.load("DEMO_"), "anna <i>")
     return name
 
 
@@ -116,11 +125,17 @@ def words(text: str) -> str:
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
 
 
+def rehearsal() -> str:
+    """The name of the rehearsal that was kept last."""
+    return kept_rehearsals.latest(Prefix("DEMO_"), 1)[0].name
+
+
 def pages(report: str) -> list[str]:
     """Every readable address."""
     return [
         "", "overview.json", "metrics", "topology/", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json",
         "slaves/DEMO_/dr1/waiting/", "masters/DEMO_/", "masters/DEMO_/queries/", "new/",
+        "masters/DEMO_/rehearsals/", f"masters/DEMO_/rehearsals/{rehearsal()}/",
         "reports/", f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
         "static/icon.svg",
     ]  # fmt: skip
@@ -315,6 +330,50 @@ def test_programs_get_the_same_content_as_data(client: TestClient, anna: Head) -
     assert slave["messages"][0]["remedy"] == "initiate"
     whole = client.get("/sluice/slaves/demo_/dr1/state.json", headers=anna).json()
     assert whole["prefix"] == "DEMO_" and "has no connection" in whole["trouble"]
+
+
+def test_a_rehearsal_is_kept_by_its_form_shown_as_text_and_refused_with_the_reason(
+    client: TestClient, anna: Head, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, otto = "/sluice/masters/DEMO_/rehearsals/", head_of(client, "otto")
+    assert "No report is kept yet" in client.get(address, headers=anna).text
+    assert 'type="file"' not in client.get(address, headers=anna).text, "anna only reads"
+    (key,) = re.findall(r'name="key" value="([0-9a-f]+)"', client.get(address, headers=otto).text)
+
+    def send(told: str, head: Head = otto, **more: str) -> Any:
+        file = {"report": ("../<b>.json", told, "text/html")}
+        return client.post(address, data={"key": key, **more}, files=file, headers=head, follow_redirects=False)
+
+    told = json.dumps(REHEARSED.as_dict())
+    for answer, status, said in (
+        (send(told, anna), 403, "trigger the DAG resync"),
+        (send(told, key="0"), 400, "nothing was kept"),
+        (send(told, {**otto, "Sec-Fetch-Site": "cross-site"}), 400, "nothing was kept"),
+        (send('{"<b>": 1}'), 400, "report.format is not 1"),
+        (send(told.replace('"DEMO_"', '"SHOP_"')), 400, "The report is of SHOP_"),
+        (send(""), 400, "The file is no JSON"),
+        (client.post(address, data={"key": key}, headers=otto), 415, "multipart/form-data"),
+        (client.post(address, content="x", headers={**otto, "Content-Type": "multipart/form-data"}), 400, "Choose"),
+    ):
+        assert (answer.status_code, said in words(answer.text), "<b>" in answer.text) == (status, True, False), said
+    with monkeypatch.context() as patch:
+        patch.setattr(rehearsal_pages, "LARGEST_UPLOAD", 1_000)
+        assert send(told).status_code == 413
+    assert not (paths.home() / "rehearsals").exists()
+
+    answer = send(told)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"./?kept={rehearsal()}")
+    listed = client.get(address, headers=anna).text
+    assert "m.sql <b> otto 2 findings" in words(listed).replace("2026-12-01 10:00:00 ", "") and "<b>" not in listed
+    assert "2026-12-01 10:00:00 UTC, m.sql <b>: 2 findings" in words(
+        client.get("/sluice/masters/DEMO_/", headers=anna).text
+    )
+    for head, seen in ((otto, True), (anna, False)):
+        page = client.get(f"{address}{rehearsal()}/", headers=head)
+        assert "script-src" not in page.headers["Content-Security-Policy"] and "<b>x" not in page.text
+        assert ("4711-secret" in page.text) is seen and "kept by otto" in page.text
+    for name in ("nothing", "..%2f", "%2e%2e", f"{rehearsal()}.json"):
+        assert client.get(f"{address}{name}/", headers=anna).status_code == 404, name
 
 
 def test_readers_never_see_a_value_of_a_row(client: TestClient, anna: Head, report: str) -> None:

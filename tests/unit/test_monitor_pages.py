@@ -45,6 +45,7 @@ ANNA = Visitor("anna", frozenset(), False, "key")
 def rendered(template: str, **values: Any) -> str:
     common = {
         "root": "/sluice", "airflow": "", "part": False, "now": NOW, "poll": 3, "here": "slave",
+        "rehearsed": None,
         "gathered": Gathered(survey(replication()), LiveState(), NOW), "replication": replication(),
     }  # fmt: skip
     return environment().get_template(template).render({**common, **values})

@@ -1,20 +1,44 @@
 """What a rehearsal decides without a server: where statements end, what differs, what is found."""
 
+import argparse
 import fcntl
+import json
 import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from devstack.rehearse import command
 from devstack.rehearse import report as reports
-from devstack.rehearse.command import page
+from devstack.rehearse.arguments import add_arguments
 from devstack.rehearse.course import difference
 from devstack.rehearse.definitions import roles_of
-from devstack.rehearse.psql import Outcome
-from devstack.rehearse.report import Followed, Lock, Report, Side, Step, Table, Waits
 from devstack.rehearse.script import Kind, read, split
 from devstack.rehearse.servers import FOLDER, LOCK, remove_left
+from sluice.airflow import kept_rehearsals
 from sluice.errors import Terminal
+from sluice.verify.rehearsal import (
+    SHOWN,
+    Followed,
+    Kept,
+    Lock,
+    Outcome,
+    Report,
+    Side,
+    Step,
+    Table,
+    Waits,
+    page,
+    to_keep,
+    without_rows,
+)
+from sluice.verify.rehearsal import read as read_report
+from tests.unit.test_monitor import replication
 
 OWN = ("rehearsal_", "sluice")
 
@@ -115,6 +139,151 @@ def test_the_page_stands_alone_and_escapes() -> None:
     assert "http" not in text and "<script" not in text and "prefers-color-scheme: dark" in text
     assert any("has not followed" in line for line in reports.lines(report))
     assert report.as_dict()["steps"][0]["plain"]["outcome"]["seconds"] == 0.5
+
+
+def whole_report() -> Report:
+    """One with everything, and HTML in every text."""
+    odd = "<b>\"&'</b>"
+    outcome = Outcome(f"{odd} 4711-secret", "23505", 1, 0.5, False, "ERROR:  4711-secret")
+    side = Side(0.0, outcome, [Lock(odd, odd, 0.1, 0.2)])
+    followed = Followed(odd, None, {odd: "inconsistent: “4711-secret”"}, odd)
+    step = Step(odd, 1, f"{odd} SET a = '4711-secret'", side, side, ["+ 4711-secret"], -3, -4, [followed])
+    report = Report(odd, 18, [step], [Table(odd, odd, 3, odd, odd)], reports.of_steps([step]), notes=[odd])
+    report.waits["plain"] = Waits(3, 0.5, 0.1, {"ERROR 4711-secret": 2, "ERROR 4711-secret <b>": 3})
+    report.equal_after[odd] = None
+    report.prefix, report.began = "DEMO_", "2026-12-01T12:00:00+02:00"
+    return report
+
+
+def test_a_report_is_read_as_it_was_written_and_shown_as_text() -> None:
+    report = whole_report()
+    again = read_report(Report, json.dumps(report.as_dict()))
+    assert again == replace(report, began="2026-12-01T10:00:00+00:00")
+    text = page(again, Kept("<i>", "2026-12-01T13:00:00+00:00", again))
+    assert (
+        "<b>&" not in text and '<b>"' not in text and "<i>," not in text and "kept by &lt;i&gt; 2026-12-01 13" in text
+    )
+    assert "4711-secret" in text
+
+
+def paths_in(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in inner:
+        yield from paths_in(each, (*path, name))
+
+
+def test_a_report_that_was_changed_anywhere_is_refused_or_shown_as_text() -> None:
+    written = json.dumps(whole_report().as_dict())
+    refused = 0
+    for path in paths_in(json.loads(written)):
+        for wrong in (None, [None], {"x": 1}, True, -1e300, 10**30, '<script>"'):
+            told: dict[str, Any] = {"": json.loads(written)}
+            at: Any = told
+            for name in ("", *path[:-1])[: len(path)]:
+                at = at[name]
+            at[path[-1] if path else ""] = wrong
+            try:
+                report = read_report(Report, json.dumps(told[""]))
+            except Terminal as error:
+                refused += error.code == "report-refused" and str(error).startswith("report")
+            else:
+                assert "<script>" not in page(report) + page(without_rows(report))
+    assert refused > 350
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "said"),
+    [
+        (("title",), 7, "report.title is no text"),
+        (("began",), "yesterday", "report.began is no time with a time zone"),
+        (("began",), "0001-01-01T00:00:00+14:00", "report.began is no time with a time zone"),
+        (("release",), True, "report.release is no whole number"),
+        (("steps", 0, "items"), 1.5, "report.steps[0].items is no whole number"),
+        (("steps", 0, "captured", "outcome", "seconds"), -1, "report.steps[0].captured.outcome.seconds is negative"),
+        (("steps", 0, "plain", "began"), 1e300, "report.steps[0].plain.began is too large"),
+        (("steps", 0, "plain", "ended"), 0, "report.steps[0].plain.ended is not known"),
+        (("given_rows",), None, "report.given_rows is neither true nor false"),
+        (("notes",), "x", "report.notes is no list"),
+        (("waits",), [], "report.waits is no object"),
+        (("format",), 2, "report.format is not 1: another release wrote it"),
+        (("<script>",), 1, "report.<script> is not known"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_report_is_named_with_its_place_and_remedy(
+    path: Sequence[str | int], wrong: object, said: str
+) -> None:
+    told = at = whole_report().as_dict()
+    for name in path[:-1]:
+        at = at[name]  # type: ignore[index]
+    at[path[-1]] = wrong  # type: ignore[index]
+    with pytest.raises(Terminal, match=rf"^{re.escape(said)}.*\. Take the file of .*--json FILE"):
+        read_report(Report, json.dumps(told))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"\xff\xfe", b"[" * 100_000, b'{"title": NaN}', b"9" * 5000, b"null", b"[]", b'"<script>"',
+        b'{"format": 1, "\\ud800": 1}', b'{"format": 2}', b'{"format": true}',
+    ],
+)  # fmt: skip
+def test_what_is_no_report_is_refused(text: bytes) -> None:
+    with pytest.raises(Terminal) as refused:
+        read_report(Report, text)
+    assert refused.value.code == "report-refused" and str(refused.value).encode()
+
+
+def test_values_of_rows_are_hidden_in_everything_that_servers_say() -> None:
+    text = page(without_rows(whole_report()))
+    assert "4711-secret" not in text and "•••" in text and "5 times •••" in text and "inconsistent" in text
+
+
+def test_what_is_kept_is_of_the_replication_and_has_no_given_rows(tmp_path: Path) -> None:
+    demo, report = replication(), whole_report()
+    for prefix, said in (("", "of no replication: it was made without a PREFIX"), ("SHOP_", "of SHOP_")):
+        with pytest.raises(Terminal, match=f"The report is {said}") as refused:
+            kept_rehearsals.keep(replace(report, prefix=prefix), demo, "anna", tmp_path)
+        assert refused.value.code == "report-refused" and not any(tmp_path.iterdir())
+    report.steps[0].text = "x" * 10_000
+    assert len(to_keep(report, demo).steps[0].text) == SHOWN and "4711-secret" in str(to_keep(report, demo))
+    made = to_keep(replace(report, given_rows=True), demo)
+    assert "4711-secret" not in str(made) and "not made up" in made.notes[-1]
+
+
+def test_reports_are_kept_side_by_side_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
+    demo, report = replication(), whole_report()
+    assert kept_rehearsals.latest(demo.prefix) == [] and not any(tmp_path.iterdir())
+    with ThreadPoolExecutor(4) as writers:
+        names = [*writers.map(lambda _: kept_rehearsals.keep(report, demo, "anna"), range(8))]
+    folder = kept_rehearsals.folder_in(tmp_path, demo.prefix)
+    assert {file.name for file in folder.iterdir()} == {f"{name}.json" for name in names}
+    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / f"{names[0]}.json").stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in kept_rehearsals.latest(demo.prefix)] == sorted(names, reverse=True)
+    assert kept_rehearsals.latest(demo.prefix, 1)[0].findings == len(report.findings)
+    (folder / f"{names[0]}.json").write_text("{}")
+    assert kept_rehearsals.kept_under(demo.prefix, names[0]) is None
+    assert kept_rehearsals.kept_under(demo.prefix, f"../{demo.prefix}/{names[1]}") is None
+    (folder / ".half").touch()
+    for name in (".half", f"{names[1]}.json"):
+        os.utime(folder / name, (0, 0))
+    assert kept_rehearsals.forget({str(demo.prefix): 0}) == 0
+    assert kept_rehearsals.forget({str(demo.prefix): 10}) == 1
+    assert len([*folder.iterdir()]) == 7 and not (folder / ".half").exists()
+
+
+def test_keeping_needs_a_replication(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (file := tmp_path / "m.sql").write_text("SELECT 1;")
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert command.run(parser.parse_args(["--schema", str(file), str(file), "--keep"])) == command.FAILED
+    assert "--keep wants the PREFIX of a replication" in capsys.readouterr().err
+
+
+def test_rows_of_a_copy_are_not_shown_as_its_statement() -> None:
+    copy, other = split("COPY t (a) FROM stdin;\n4711-secret\n\\.\nSELECT 'FROM stdin', 2;")
+    assert (copy.short, other.short) == ("COPY t (a) FROM stdin", "SELECT 'FROM stdin', 2")
 
 
 def test_roles_that_a_dump_names_and_does_not_make_are_found() -> None:

@@ -5,6 +5,7 @@
     run/jobs/<id>.cursor   position of the task log   logs/jobs/<id>.log     its log
     verified/              a file a slave: through when its tables are verified
     reports/<run>/         findings of a run of `resync`: report.json, report.html, and a part a table
+    rehearsals/<prefix>/   a file a rehearsal that is kept (`sluice.airflow.kept_rehearsals`)
 
 In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
 """

@@ -19,6 +19,7 @@ from sluice.airflow import (
     expected_tables,
     forms,
     jobs,
+    kept_rehearsals,
     notify,
     state_paths,
     steps_master,
@@ -217,10 +218,11 @@ def tell_people(task: TaskContext) -> str:
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def forget_reports() -> int:
-    """Removes reports of `resync` after `verify.keep_reports_days`; of several replications the longest counts."""
+    """Removes reports of `resync` and of rehearsals after `verify.keep_reports_days`; of several replications the
+    longest counts."""
     replications, _ = forms.survey()
     kept = {str(one.prefix): one.verify.keep_reports_days for one in replications}
-    forgotten = 0
+    forgotten = kept_rehearsals.forget(kept)
     for folder in sorted(state_paths.reports_folder().iterdir()):
         days = report_days(_reported(folder), kept)
         if days and time.time() - folder.stat().st_mtime > days * 24 * 3600:

@@ -26,6 +26,8 @@ class VendorEntry:
     """Two servers write values alike, and compare them at less cost than by canonical texts."""
     several_rows: bool = True
     """A slave can have several rows that an exit makes of one."""
+    rehearsed: bool = False
+    """Migrations of a master that triggers capture can be rehearsed on throw-away servers."""
     databases: tuple[str, ...] = ()
     """Extras of an Airflow connection that name the database in place of its schema."""
     options: tuple[str, ...] = ()
@@ -51,6 +53,7 @@ VENDORS = {
         transactional_ddl=True,
         shared_snapshots=True,
         own_texts=True,
+        rehearsed=True,
         options=("require_auth",),
     ),
     "mysql": VendorEntry(

@@ -17,11 +17,12 @@ from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from devstack.redis import RedisServer
 from devstack.rehearse.course import difference
-from devstack.rehearse.psql import Outcome, Psql
+from devstack.rehearse.psql import Psql
 from devstack.rehearse.script import Statement
 from sluice import sql_files
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
+from sluice.verify.rehearsal import Outcome
 from tests.rig.rig import Rig, rows_of
 
 WAYS = [

@@ -20,10 +20,10 @@ from devstack.redis import RedisServer
 from devstack.rehearse import course
 from devstack.rehearse.course import Course, Place, scripts_of
 from devstack.rehearse.replica import Replica
-from devstack.rehearse.report import Report
 from devstack.rehearse.servers import FOLDER
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
+from sluice.verify.rehearsal import Report
 from tests.rig.rig import configured
 from tests.waiting import until
 

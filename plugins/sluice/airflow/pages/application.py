@@ -9,6 +9,7 @@
 | `/sluice/slaves/<prefix>/<slave>/waiting/` | the first changes that wait for it |
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
+| `/sluice/masters/<prefix>/rehearsals/` | the rehearsals that are kept; its POST keeps another one; below it, each |
 | `/sluice/actions/<name>` | the form of an action; its POST does it |
 | `/sluice/new/` | a new replication: connections, tables, file |
 | `/sluice/metrics` | metrics for Prometheus |
@@ -35,6 +36,7 @@ from sluice.airflow.pages import (
     new_pages,
     overview_pages,
     refusals,
+    rehearsal_pages,
     report_pages,
     slave_pages,
 )
@@ -62,6 +64,7 @@ def application(
     overview_pages.add(app, guard, show, watch, databases)
     slave_pages.add(app, guard, show, watch, databases, folder)
     master_pages.add(app, guard, show, watch, databases)
+    rehearsal_pages.add(app, guard, show, watch)
     action_pages.add(app, guard, show, watch)
     new_pages.add(app, guard, show, watch)
     report_pages.add(app, guard, show, folder)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
 
+from sluice.airflow import kept_rehearsals
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, in_thread
@@ -16,6 +17,7 @@ from sluice.airflow.pages.slave_row import master_messages, queue_level
 from sluice.configuration.options import NotifierConfig
 from sluice.model.mask import HIDDEN, SECRET
 from sluice.operate.actions import Scope, of
+from sluice.verify.rehearsal import rehearsable
 
 
 def shown_arguments(notifier: NotifierConfig) -> str:
@@ -53,6 +55,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
                 "messages": master_messages(replication, live, now, gathered.airflow),
                 "notifiers": [(one.path, shown_arguments(one)) for one in replication.notify],
                 "queue_level": queue_level(replication, live), "actions": of(Scope.MASTER),
+                "rehearsed": kept_rehearsals.latest(replication.prefix, 1) if rehearsable(replication) else None,
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
 
