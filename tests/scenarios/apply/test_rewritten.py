@@ -12,6 +12,7 @@ TABLES = "CREATE TABLE public.m (id int PRIMARY KEY, n int NOT NULL, q int, note
 
 
 @pytest.mark.one_in(4)
+@pytest.mark.parametrize("told", [True, False], ids=["triggers", "comparison"])
 @pytest.mark.parametrize(
     "statements",
     [
@@ -22,12 +23,19 @@ TABLES = "CREATE TABLE public.m (id int PRIMARY KEY, n int NOT NULL, q int, note
         ),
         ("ALTER TABLE public.m ALTER note TYPE int USING length(note)", "ALTER TABLE public.m ALTER note SET NOT NULL"),
         ("ALTER TABLE public.m ADD c uuid NOT NULL DEFAULT gen_random_uuid()",),
+        (
+            "ALTER TABLE public.m ADD c smallint NOT NULL DEFAULT 7",
+            "ALTER TABLE public.m ALTER c DROP DEFAULT, ALTER c TYPE bigint",
+            "INSERT INTO public.m (id, n, c) VALUES (100, 1, 9000000000)",
+        ),
     ],
 )
 def test_a_writer_that_comes_before_the_comparison_conflicts_with_nothing(
-    rig: Callable[..., Rig], statements: tuple[str, ...]
+    rig: Callable[..., Rig], statements: tuple[str, ...], told: bool
 ) -> None:
     pair = rig(TABLES)
+    if not told:
+        comparing(pair)
     pair.master.execute("INSERT INTO public.m SELECT g, g, g, 'note' FROM generate_series(1, 50) g")
     with pair.apply() as running:
         pair.await_normal_mode(running)

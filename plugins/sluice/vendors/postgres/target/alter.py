@@ -324,12 +324,16 @@ class Alterer:
         if gone := [column.name for column in old.shape.columns if column.position not in kept]:
             self._keep_sequences(new.table, gone)
         retyped = {retyped_clause(column): column for column in new.shape.replicated if not column.key}
+        not_null = {not_null_clause(column): column for column in new.shape.columns}
         for clause in plan(old, new, have, version):
             column = retyped.get(clause)
             if column is not None and self._converts(new.table, clause, column in unconverted):
                 continue
             if column is None:
-                if clause not in map(not_null_clause, unconverted):
+                required = not_null.get(clause)
+                if required is None or not (
+                    required in unconverted or self._not_null.awaits(new.table, required.position)
+                ):
                     self._do(new.table, f"ALTER TABLE {name} {clause}")
                 continue
             unconverted.append(column)

@@ -112,9 +112,9 @@ def _added(column: Column, missing: str | None, version: int) -> list[str]:
         if column.default is None:
             added.append(f"ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
         return added
-    if column.nullable or column.identity or column.generated or column.default is None:
+    if column.nullable or column.identity or column.generated:
         return [f"ADD COLUMN {column_clause(column, version)}"]
-    # The master gave each row its own value, and they follow as changes.
+    # The master gave each row a value, perhaps by a default that it has dropped since, and they follow as changes.
     return [f"ADD COLUMN {column_clause(replace(column, nullable=True), version)}, {_becoming_not_null(column)}"]
 
 
