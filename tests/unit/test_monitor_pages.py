@@ -111,6 +111,10 @@ def test_what_waits_is_shown_with_values_only_to_who_may_see_them_and_cleared_by
         assert ("/sluice/actions/clear?" in page) is (visitor is OLGA)
         assert ("Values are hidden" in text) is (visitor is ANNA)
         assert "<b>&" not in page and "<v>" not in page
+    nothing = rendered(
+        "waiting.html", visitor=ANNA, slave="dr1", waiting=Waiting(0, False, 0, ()), trouble="", visible=True, most=7
+    )
+    assert "Nothing waits: dr1 has all that its master has committed." in words(nothing) and "At most" not in nothing
     assert "The master does not answer" in words(
         rendered("waiting.html", visitor=ANNA, slave="dr1", waiting=None, trouble="The master does not answer", most=7)
     )
@@ -243,7 +247,7 @@ def test_answers_to_a_query_are_equal_different_failed_or_waiting_and_hidden_fro
         )
 
     text = words(page(True))
-    assert "same equal 1 <7> | None" in text and "other different 1 8 | None" in text
+    assert "same equal 1 a <7> | NULL" in text and "other different 1 a 8 | NULL" in text
     assert "late waiting –" in text and "broken failed – no such table secret" in text
     assert "<secret>" in text and "<secret>" not in page(True)
     shown = words(page(False))
@@ -345,4 +349,5 @@ def test_where_notices_go_is_shown_without_secrets() -> None:
         messages=[],
         queue_level=Level.OK, actions=of(Scope.MASTER), notifiers=[("a.b.Pager", text)],
     )  # fmt: skip
+    assert "Purge –" in words(page), "nobody was asked"
     assert "Pager" in page and "<databases>" not in page and "/sluice/actions/send_test?prefix=DEMO_" in page
