@@ -77,7 +77,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
             return await listed(request, visitor, replication, problem)
         log.info("%s: %s has kept the rehearsal %s", replication.prefix, visitor.name, name)
         # Relative: a proxy may serve Airflow under another path. Loaded again, the page sends nothing again.
-        return RedirectResponse(f"./?kept={name}", 303)
+        return RedirectResponse("./", 303)
 
     @app.get("/masters/{prefix}/rehearsals/{name}/")
     async def rehearsal(visitor: Who, prefix: str, name: str) -> Response:
