@@ -106,7 +106,7 @@ LADDER: Mapping[Rung, tuple[type[SluiceError], ...]] = MappingProxyType({
     Rung.SLICE: (CommitRefused,),
     Rung.CONSTRAINTS: (Terminal, ConstraintsOutdated),
     Rung.COLUMNS: (ColumnMissing,),
-    Rung.DEFINITIONS: (Conflict,),
+    Rung.DEFINITIONS: (Conflict, TableGone),
     Rung.ROWS: (RowNotTransformed,),
     Rung.TABLE: (Terminal,),
 })  # fmt: skip

@@ -24,7 +24,7 @@ from sluice.apply.escalation import SAME_PLAN, Attempt, CannotReplay, Reasons, R
 from sluice.apply.load_filter import Kept, LoadFilter, PartFilter
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.net_changes import KeyEvents
-from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.pair_sessions import PairSessions, TableGone
 from sluice.apply.rejects import Overlaps, PairRejects, UntransformedRows
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
@@ -255,12 +255,12 @@ class WindowApplier:
         return failed.attempt.with_tables_read()
 
     def _compare_definitions(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
-        """A change of definition may have rewritten the rows; only the comparison of definitions queues it."""
-        assert isinstance(failure, Conflict)
+        """A change of definition may have rewritten the rows, or dropped the table; only the comparison queues it."""
+        assert isinstance(failure, Conflict | TableGone)
         tried = failed.attempt
-        if tried.final:
+        if failure.table in tried.compared if isinstance(failure, TableGone) else tried.final:
             return None
-        log.info("%s: definitions are compared again, because: %s", self.pair, failure.finding)
+        log.info("%s: definitions are compared again, because: %s", self.pair, failure.finding or failure)
         self.sessions.schema_history.clear()
         changed = self.sessions.queue.compare_definitions()
         now = self.sessions.window_end(tried.window.previous)
@@ -271,7 +271,8 @@ class WindowApplier:
             self._replaced_up_to = window.target
         # The table's writers hold off the comparison. Until it has queued the rows, a change must not expect the
         # values that the master gave them.
-        safe = unordered or failure.table in self._emptied or self.sessions.queue.values_follow(failure.table)
+        safe = tried.safe or unordered or failure.table in self._emptied
+        safe = safe or self.sessions.queue.values_follow(failure.table)
         return tried.with_definitions(failure.table, window, changed=bool(changed), safe=safe)
 
     def _set_rows_aside(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:

@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.rig.rig import Rig
+from tests.scenarios.apply.test_types_follow import comparing
 
 KEYED = "CREATE TABLE public.t (id int PRIMARY KEY, n int NOT NULL, v text)"
 KEYLESS = "CREATE TABLE public.t (id int NOT NULL, n int NOT NULL, v text)"
@@ -180,6 +182,20 @@ def _columns(pair: Rig, connection: object) -> list[str]:
     # Not prepared: what it returns changes while it is asked again and again.
     described = connection.execute("SELECT * FROM public.t LIMIT 0", prepare=False).description  # type: ignore[attr-defined]
     return [column.name for column in described or []]
+
+
+@pytest.mark.parametrize("safe", [False, pytest.param(True, marks=pytest.mark.long)], ids=["strict", "safe"])
+def test_a_table_that_is_dropped_behind_its_changes_holds_up_no_other(rig: Callable[..., Rig], safe: bool) -> None:
+    pair = rig(f"{KEYED}; CREATE TABLE public.good (id int PRIMARY KEY, v text)", safe=safe)
+    comparing(pair)
+    with pair.apply():
+        pair.await_current()
+        with pair.master.transaction():
+            pair.master.execute("INSERT INTO public.t VALUES (1, 1, 'a'); INSERT INTO public.good VALUES (1, 'a')")
+            pair.master.execute("DROP TABLE public.t")
+        pair.await_current()
+        assert pair.differences() == {}
+        assert TableName("public", "good") in pair.tables(pair.slave) and not pair.checkpoint.tables.not_ready
 
 
 @pytest.mark.long
