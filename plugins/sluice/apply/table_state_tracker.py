@@ -100,6 +100,8 @@ def isolated(
 
 KEY_CHANGED = "its key was changed on the master while it was loaded"
 """Its blocks are ranges of the former one, which now hold other rows."""
+RENAMED = "it was renamed on the master while it was loaded"
+"""Its blocks are of the former name."""
 
 
 class TableStateTracker:
@@ -157,10 +159,10 @@ class TableStateTracker:
         else:
             assert cut.defined is not None, f"an item {cut.action} has a definition"
             now = cut.defined.table
-            if not left_out and self._decided_by_blocks(cut.table) and key_changed(cut):
-                left = self.leave_out(cut.table, KEY_CHANGED)
-                self.states = self.states.renamed(cut.table, now)
-                return left
+            # A rename that commits implicitly is a part of its own, which leaves nothing out beside it.
+            renamed = now != cut.table and self.sessions.pair.slave_vendor.transactional_ddl
+            if not left_out and self._decided_by_blocks(cut.table) and (key_changed(cut) or renamed):
+                return self._leave_loading(cut, now)
             if now == cut.table:
                 return self._definition_only(cut) if left_out else [cut]
             cut = replace(cut, replaces=now in self.states.former)
@@ -213,16 +215,21 @@ class TableStateTracker:
             return self._differ(cut)
         assert cut.defined is not None, f"an item {cut.action} has a definition"
         now = cut.defined.table
-        if now != cut.table:
-            cut = replace(cut, replaces=now in self.states.former)
-            steps = self.leave_out(cut.table, "it was renamed on the master while it was loaded")
-            self.states = self.states.renamed(cut.table, now)
-            return steps if key_changed(cut) else [*steps, cut]
-        if key_changed(cut):
-            return self.leave_out(cut.table, KEY_CHANGED)
+        if now != cut.table or key_changed(cut):
+            return self._leave_loading(cut, now)
         if reason := self._cut_while_loading(cut):
             return self.leave_out(cut.table, reason)
         return [cut]
+
+    def _leave_loading(self, cut: CutItem, now: TableName) -> list[Step]:
+        """The steps of a change after which blocks of a table that is not loaded yet are of no use."""
+        cut = replace(cut, replaces=now in self.states.former)
+        if key_changed(cut):
+            steps = self.leave_out(cut.table, KEY_CHANGED)
+        else:
+            steps = [*self.leave_out(cut.table, RENAMED), cut]
+        self.states = self.states.renamed(cut.table, now)
+        return steps
 
     def _differ(self, cut: CutItem) -> list[Step]:
         if cut.differs.startswith(UNSEEN):
