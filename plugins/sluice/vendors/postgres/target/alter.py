@@ -44,6 +44,7 @@ from sluice.vendors.postgres.key_order import value_text
 from sluice.vendors.postgres.target import constraints, enums, new_types, tables
 from sluice.vendors.postgres.target.alter_plan import (
     altered,
+    becoming_not_null,
     column_clause,
     default_clause,
     defaults,
@@ -331,10 +332,10 @@ class Alterer:
                 continue
             if column is None:
                 required = not_null.get(clause)
-                if required is None or not (
-                    required in unconverted or self._not_null.awaits(new.table, required.position)
-                ):
+                if required is None:
                     self._do(new.table, f"ALTER TABLE {name} {clause}")
+                elif required not in unconverted and not self._requires(new.table, clause):
+                    self._do(new.table, f"ALTER TABLE {name} {becoming_not_null(required)}")
                 continue
             unconverted.append(column)
             for instead in emptied_clauses(column):
@@ -351,6 +352,17 @@ class Alterer:
         parameters = {"table": quoted(table.schema, table.name), "columns": columns}
         for (change,) in self.connection.execute(statement, parameters).fetchall():
             self._do(table, change)
+
+    def _requires(self, table: TableName, clause: str) -> bool:
+        """Sets a column NOT NULL. False: it has NULLs in place of values that the master gave the rows."""
+        statement = f"ALTER TABLE {quoted(table.schema, table.name)} {clause}"
+        try:
+            self._try(statement)
+        except psycopg.errors.NotNullViolation:
+            return False
+        except psycopg.Error as error:
+            raise self._refused(table, statement, error) from error
+        return True
 
     def _converts(self, table: TableName, clause: str, hopeless: bool) -> bool:
         """Executes the clause that converts a column's values, unless it is `hopeless`. False: they cannot be
@@ -393,8 +405,8 @@ class Alterer:
                 self._create_schema(new.table, schema)
             new_types.follow_names(self.connection, old, new, partial(self._do, new.table))
             for absent in (absent for definition, absent in self._postponed if definition == new):
-                if lacks := self._make_types(new.table, absent):
-                    raise self._refused(new.table, "CREATE TYPE", lacks)
+                if missing := self._make_types(new.table, absent):
+                    raise self._refused(new.table, "CREATE TYPE", missing)
             try:
                 new_types.follow_attributes(self.connection, old, new, partial(self._do, new.table))
             except new_types.AttributesDiffer as differ:

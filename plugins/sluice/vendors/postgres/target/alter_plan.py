@@ -115,10 +115,11 @@ def _added(column: Column, missing: str | None, version: int) -> list[str]:
     if column.nullable or column.identity or column.generated:
         return [f"ADD COLUMN {column_clause(column, version)}"]
     # The master gave each row a value, perhaps by a default that it has dropped since, and they follow as changes.
-    return [f"ADD COLUMN {column_clause(replace(column, nullable=True), version)}, {_becoming_not_null(column)}"]
+    return [f"ADD COLUMN {column_clause(replace(column, nullable=True), version)}, {becoming_not_null(column)}"]
 
 
-def _becoming_not_null(column: Column) -> str:
+def becoming_not_null(column: Column) -> str:
+    """The clauses that keep NULLs out of a column, but for those of rows whose values are still to arrive."""
     name = quoted(f"{PENDING}{column.position}")  # there already if the values of an earlier change have not arrived
     check = f"CHECK ({quoted(column.name)} IS NOT NULL) NOT VALID"
     return f"DROP CONSTRAINT IF EXISTS {name}, ADD CONSTRAINT {name} {check}"
@@ -136,7 +137,7 @@ def emptied_clauses(column: Column) -> list[str]:
     The master rewrote the table (ALTER COLUMN ... TYPE ... USING), so the values follow as changes.
     """
     clauses = [f"ALTER COLUMN {quoted(column.name)} DROP NOT NULL", _typed(column, " USING NULL")]
-    return clauses if column.nullable else [*clauses, _becoming_not_null(column)]
+    return clauses if column.nullable else [*clauses, becoming_not_null(column)]
 
 
 def not_null_clause(column: Column) -> str:

@@ -33,11 +33,6 @@ class NotNull:
         """Notes that the table may have got such a column."""
         self._altered.add(table)
 
-    def awaits(self, table: TableName, position: int) -> bool:
-        """Whether values of the column with that number on the master are still to arrive."""
-        rows = self.connection.execute(sql_files.render("postgres", "not_null_pending"), {"begins": PENDING}).fetchall()
-        return (table.schema, table.name, f"{PENDING}{position}") in {(*row[:3],) for row in rows}
-
     def complete(self, changed: Collection[TableName]) -> bool:
         """Sets columns without NULLs NOT NULL, in tables that were `changed` or altered; whether there was any.
 
