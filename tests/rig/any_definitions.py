@@ -161,6 +161,24 @@ class History:
             ]
             if free
             else [],
+            [
+                f"{table} ADD COLUMN {_quoted(free[0])} {kind} NOT NULL DEFAULT {TYPES[kind]}",
+                f"{table} ALTER COLUMN {_quoted(free[0])} DROP DEFAULT",
+                *(self._retyped(table, _quoted(free[0]), kind) if self.chance.random() < 0.5 else ()),
+            ]
+            if free
+            else [],
+            [
+                f"{table} ADD COLUMN {_quoted(free[0])} {columns[one]}",
+                f"UPDATE {self.table} SET {_quoted(free[0])} = coalesce({first}, {TYPES[columns[one]]})",
+                f"{table} ALTER COLUMN {_quoted(free[0])} SET NOT NULL",
+                f"{table} DROP COLUMN {first}",
+                f"{table} RENAME COLUMN {_quoted(free[0])} TO {first}",
+            ]
+            if free
+            else [],
+            self._made_again(),
+            [f"TRUNCATE {self.table}", self._inserted],
             [f"{table} ALTER COLUMN {first} SET DEFAULT {TYPES[columns[one]]}"],
             [f"{table} ALTER COLUMN {first} DROP DEFAULT"],
             [
@@ -172,6 +190,15 @@ class History:
             self._retyped(table, first, columns[one]),
         ]
         return self.chance.choice([way for way in ways if way])
+
+    def _made_again(self) -> list[Any]:
+        """Another table with the same columns gets the name."""
+        return [
+            f"CREATE TABLE {self.table}_new (LIKE {self.table} INCLUDING ALL); "
+            f"INSERT INTO {self.table}_new SELECT * FROM {self.table}; "
+            f"DROP TABLE {self.table}; "
+            f"ALTER TABLE {self.table}_new RENAME TO {self.table.removeprefix('public.')}"
+        ]
 
     def _retyped(self, table: str, column: str, now: str) -> list[Any]:
         if (wider := WIDER.get(now)) and self.chance.random() < 0.5:

@@ -178,12 +178,13 @@ class WindowApplier:
     def _applied(self, plan: Plan, outcome: Outcome) -> Applied:
         self.sessions.schema_history.committed()
         if self._emptied:
-            self._expect_fewer_rows()
+            self._expect_fewer_rows(plan.after)
         return Applied(plan.after, plan.written.union(plan.emptied), plan.definition_changes, outcome.untied)
 
-    def _expect_fewer_rows(self) -> None:
+    def _expect_fewer_rows(self, after: Checkpoint) -> None:
         """A window may have begun before the master had queued the rows, so one more may bring them."""
-        follow = self.sessions.queue.values_follow
+        assert after.position is not None, "a window was applied"
+        follow = partial(self.sessions.queue.values_follow, seen=after.position)
         left = {table: count if follow(table) else count - 1 for table, count in self._emptied.items()}
         self._emptied = {table: count for table, count in left.items() if count}
 
@@ -272,7 +273,7 @@ class WindowApplier:
         # The table's writers hold off the comparison. Until it has queued the rows, a change must not expect the
         # values that the master gave them.
         safe = tried.safe or unordered or failure.table in self._emptied
-        safe = safe or self.sessions.queue.values_follow(failure.table)
+        safe = safe or self.sessions.queue.values_follow(failure.table, window.previous)
         return tried.with_definitions(failure.table, window, changed=bool(changed), safe=safe)
 
     def _set_rows_aside(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:

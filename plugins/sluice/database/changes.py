@@ -267,8 +267,9 @@ class ChangeSource(Protocol):
         """A digest that changes when there are new definitions to compare."""
         ...
 
-    def values_follow(self, table: TableName) -> bool:
-        """Whether values of the table's rows, which a change of its definition rewrote, are not queued yet."""
+    def values_follow(self, table: TableName, seen: Position) -> bool:
+        """Whether values of the table's rows, which a change of its definition rewrote, are not queued yet; or never
+        will be, as the table was dropped after `seen`."""
         ...
 
     def reports_definitions(self) -> bool:

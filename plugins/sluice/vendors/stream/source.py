@@ -167,7 +167,7 @@ class StreamQueue:
         """Always true: the recorder has written changes of definitions into the stream."""
         return True
 
-    def values_follow(self, table: TableName) -> bool:
+    def values_follow(self, table: TableName, seen: Position) -> bool:
         """Always false: nothing is queued later than it was changed."""
         return False
 

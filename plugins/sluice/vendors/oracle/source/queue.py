@@ -159,7 +159,7 @@ class OracleQueue(Bound, ItemsQueue):
         ((text,),) = self.native.run(self.sql("definitions_digest"))
         return str(text)
 
-    def values_follow(self, table: TableName) -> bool:
+    def values_follow(self, table: TableName, seen: Position) -> bool:
         """Always false: CAPTURES does not record it here."""
         return False
 

@@ -266,10 +266,11 @@ class PostgresQueue(Bound, ItemsQueue):
         row = self.session.execute(text).fetchone()
         return str(row[0]) if row else ""
 
-    def values_follow(self, table: TableName) -> bool:
+    def values_follow(self, table: TableName, seen: Position) -> bool:
         """See `sluice.database.changes.ChangeSource`."""
-        text = self.sql("values_follow")
-        row = self.session.execute(text, {"schema": table.schema, "table": table.name}).fetchone()
+        begins = SnapshotPosition.of(seen)
+        parameters = {"schema": table.schema, "table": table.name, "snapshot": begins.snapshot}
+        row = self.session.execute(self.sql("values_follow"), {**parameters, "floor": begins.floor_of_all()}).fetchone()
         return row is not None and bool(row[0])
 
     def reports_definitions(self) -> bool:
