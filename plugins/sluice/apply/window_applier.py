@@ -259,7 +259,8 @@ class WindowApplier:
         """A change of definition may have rewritten the rows, or dropped the table; only the comparison queues it."""
         assert isinstance(failure, Conflict | TableGone)
         tried = failed.attempt
-        if failure.table in tried.compared if isinstance(failure, TableGone) else tried.final:
+        over = failure.table in tried.compared if isinstance(failure, TableGone) else tried.final
+        if over:
             return None
         log.info("%s: definitions are compared again, because: %s", self.pair, failure.finding or failure)
         self.sessions.schema_history.clear()
