@@ -22,6 +22,7 @@ from sluice.counted import counted
 from sluice.errors import Terminal
 from sluice.model.mask import HIDDEN, without_values
 from sluice.model.vendors import VENDORS
+from sluice.paths import PROGRAM
 from sluice.verify.page import clock, templates_in
 
 SLOWER_FACTOR, SLOWER_SECONDS = 2.0, 0.02
@@ -248,7 +249,7 @@ def _no_number(text: str) -> None:
 
 def _refused(place: str, what: str) -> Terminal:
     return Terminal(
-        f"{_text(place[:200])} {what}. Take the file of `./sluice rehearse PREFIX … --json FILE` of this release.",
+        f"{_text(place[:200])} {what}. Take the file of `{PROGRAM} rehearse PREFIX … --json FILE` of this release.",
         code="report-refused",
     )
 
@@ -332,7 +333,7 @@ def to_keep(report: Report, replication: Replication) -> Report:
         of = f"of {report.prefix}" if report.prefix else "of no replication: it was made without a PREFIX"
         raise Terminal(
             f"The report is {of[:100]}, and {replication.prefix} may replicate other tables to other slaves. "
-            f"Use `./sluice rehearse {replication.prefix} …`, with --schema FILE also without its master.",
+            f"Use `{PROGRAM} rehearse {replication.prefix} …`, with --schema FILE also without its master.",
             code="report-refused",
         )
     report = _changed(report, _cut)
