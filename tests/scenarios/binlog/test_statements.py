@@ -163,6 +163,7 @@ def test_a_slave_follows_statements_or_its_tables_are_told_to_differ(
     if vendor == "mysql":  # whose names are as long as the master's, and whose keys go with a definition
         alike = ("63 bytes", "expected the value free")
         expected = {name: why for name, why in expected.items() if why not in alike}
+        expected["c55_t"] = "varchar(36)"  # to which the load makes a key of the type uuid; an ALTER would undo that
     missing = {name: why for name, why in expected.items() if why not in reasons.get(name, "")}
     assert {name: why for name, why in missing.items() if reasons.get(name) != TableState.ABSENT} == {}
     assert {name: why for name, why in reasons.items() if name not in expected and not name.startswith("added_")} == {}
