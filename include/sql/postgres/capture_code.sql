@@ -253,7 +253,7 @@ AS $sluice$
             pg_catalog.hash_record_extended(ROW(a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod%s), 0))), 0)), 0)
         FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[])
           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, x.attribute, e.composites) END
-    FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid) || ${schema}.${prefix}row_types(p_relid)))
+    FROM (VALUES (${schema}.${prefix}enum_types(p_relid), ${schema}.${prefix}composite_types(p_relid, '{c,r,p}')))
         AS e (types, composites)
     CROSS JOIN (VALUES (CASE WHEN p_written THEN ', a.xmin::pg_catalog.text' ELSE '' END,
         CASE WHEN p_written THEN ', e.xmin::pg_catalog.text' ELSE '' END)) AS x (attribute, label)

@@ -126,8 +126,11 @@ BEGIN
 END
 $sluice$;
 
--- The composite types that the columns of a table use, also as parts of other types: the relations of their attributes.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}composite_types(p_relid oid) RETURNS oid[]
+-- The composite types that the columns of a table use, also as parts of other types: the relations of their attributes, of
+-- the kinds p_kinds. c: types that are not of an extension, part of the table's definition; r and p: row types of tables,
+-- whose definitions follow with those.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}composite_types(oid);
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}composite_types(p_relid oid, p_kinds "char"[]) RETURNS oid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
 AS $sluice$
 BEGIN
@@ -138,25 +141,8 @@ BEGIN
     FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p
     JOIN pg_type t ON t.oid = p.oid AND t.typtype = 'c'
-    JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c'
+    JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = ANY (p_kinds)
     WHERE NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e'));
-END
-$sluice$;
-
--- The tables whose row types the columns of a table use, also as parts of other types. Their definitions follow as those of
--- tables, and are not part of this one's.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_types(p_relid oid) RETURNS oid[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
-AS $sluice$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384) THEN
-        RETURN '{}';
-    END IF;
-    RETURN (SELECT coalesce(array_agg(DISTINCT c.oid ORDER BY c.oid), '{}')
-    FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
-        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p
-    JOIN pg_type t ON t.oid = p.oid AND t.typtype = 'c'
-    JOIN pg_class c ON c.oid = t.typrelid AND c.relkind IN ('r', 'p'));
 END
 $sluice$;
 
@@ -180,7 +166,7 @@ BEGIN
     END IF;
     parts := ARRAY(SELECT DISTINCT p.oid FROM ${schema}.${prefix}type_parts(ARRAY(SELECT a.atttypid FROM pg_attribute a
         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384)) p WHERE p.oid >= 16384);
-    composites := ${schema}.${prefix}composite_types(p_relid);
+    composites := ${schema}.${prefix}composite_types(p_relid, '{c}');
     RETURN (SELECT coalesce(string_agg(x.line, '' ORDER BY x.line), '') FROM (
         SELECT '<composite schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="' || ${schema}.${prefix}xml_escape(c.relname)
             || '" number="' || c.reltype::text || '">' || coalesce((SELECT string_agg('<attribute pos="' || a.attnum::text || '" type="'

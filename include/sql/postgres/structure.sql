@@ -449,7 +449,7 @@ BEGIN
     SELECT n.nspname, c.relname INTO now_schema, now_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_relid;
     -- A value of another table's row type must not come before the definition of that one.
-    FOREACH told IN ARRAY ${schema}.${prefix}row_types(p_relid) || p_relid LOOP
+    FOREACH told IN ARRAY ${schema}.${prefix}composite_types(p_relid, '{r,p}') || p_relid LOOP
         PERFORM ${schema}.${prefix}tell_late(told);
     END LOOP;
     IF p_event = 'BEFORE' THEN

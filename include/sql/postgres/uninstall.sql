@@ -65,7 +65,7 @@ BEGIN
         'oversized_code', 'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
         'partitions_gone', 'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation',
         'remember', 'rename', 'renew_capture', 'renew_functions', 'replace_rows', 'replayed_code', 'row_code', 'row_name',
-        'row_types', 'rows_of_leaf', 'run_reading', 'runs_texts', 'settings_code', 'settle_code', 'shape_differs', 'signature',
+        'rows_of_leaf', 'run_reading', 'runs_texts', 'settings_code', 'settle_code', 'shape_differs', 'signature',
         'signature_code', 'store',
         'structure_changed',
         'tables_trigger', 'tell_late', 'tell_unseen', 'text_bytes', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',

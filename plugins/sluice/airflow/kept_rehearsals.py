@@ -1,6 +1,6 @@
 """Reports of rehearsals, kept with their replication: a file each in `rehearsals/<prefix>/` of the state folder.
 
-The monitor and `./sluice rehearse --keep` write them, each under a name of its own, so that writers need no lock.
+The monitor and `./sluice rehearse --keep` write them. Each file has a unique name, so writers need no lock.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Statements that readers of logs get wrong, on a master whose log is recorded while they run, or later.
+"""Statements that log readers often get wrong, on a master whose log is recorded while they run, or later.
 
-Each table is then equal on the slave, or a person is told by its name that it is not; all others continue.
+Each table then equals the master's, or Sluice reports by name that it does not. All other tables continue.
 """
 
 import re

@@ -67,6 +67,8 @@ _SAVEPOINT, _ATTEMPT = "sluice_alter", "sluice_attempt"
 _EXAMINED = "sluice_examined"
 _NOT_CONVERTED = re.compile("22...|23514|42846|42804|42883")
 """SQLSTATEs of values that a cast refuses, and of casts that there are not."""
+_NULLS_LEFT = re.compile("23502")
+"""The SQLSTATE of SET NOT NULL where values that the master gave the rows have not arrived."""
 
 
 class DefinitionRefused(DefinitionNotFollowed):
@@ -328,13 +330,13 @@ class Alterer:
         not_null = {not_null_clause(column): column for column in new.shape.columns}
         for clause in plan(old, new, have, version):
             column = retyped.get(clause)
-            if column is not None and self._converts(new.table, clause, column in unconverted):
+            if column is not None and column not in unconverted and self._succeeds(new.table, clause, _NOT_CONVERTED):
                 continue
             if column is None:
                 required = not_null.get(clause)
                 if required is None:
                     self._do(new.table, f"ALTER TABLE {name} {clause}")
-                elif required not in unconverted and not self._requires(new.table, clause):
+                elif required not in unconverted and not self._succeeds(new.table, clause, _NULLS_LEFT):
                     self._do(new.table, f"ALTER TABLE {name} {becoming_not_null(required)}")
                 continue
             unconverted.append(column)
@@ -353,27 +355,13 @@ class Alterer:
         for (change,) in self.connection.execute(statement, parameters).fetchall():
             self._do(table, change)
 
-    def _requires(self, table: TableName, clause: str) -> bool:
-        """Sets a column NOT NULL. False: it has NULLs in place of values that the master gave the rows."""
-        statement = f"ALTER TABLE {quoted(table.schema, table.name)} {clause}"
-        try:
-            self._try(statement)
-        except psycopg.errors.NotNullViolation:
-            return False
-        except psycopg.Error as error:
-            raise self._refused(table, statement, error) from error
-        return True
-
-    def _converts(self, table: TableName, clause: str, hopeless: bool) -> bool:
-        """Executes the clause that converts a column's values, unless it is `hopeless`. False: they cannot be
-        converted."""
-        if hopeless:
-            return False
+    def _succeeds(self, table: TableName, clause: str, unless: re.Pattern[str]) -> bool:
+        """Executes a clause. False if it fails with an SQLSTATE of `unless`. Raises `DefinitionRefused`."""
         statement = f"ALTER TABLE {quoted(table.schema, table.name)} {clause}"
         try:
             self._try(statement)
         except psycopg.Error as error:
-            if _NOT_CONVERTED.fullmatch(error.sqlstate or ""):
+            if unless.fullmatch(error.sqlstate or ""):
                 return False
             raise self._refused(table, statement, error) from error
         return True
