@@ -4,11 +4,12 @@
     history.begin()                  # makes the table
     history.step()                   # changes the definition, then rows
 
-`master`, `other`: sessions on the master in autocommit.
+`master`, `other`: sessions on the master in autocommit, or one session twice: then `said` is a script.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -95,7 +96,7 @@ class History:
             statements.insert(self.chance.randrange(len(statements) + 1), self._row)
         try:
             if self.chance.random() < 0.7:
-                with self.master.transaction(force_rollback=self.chance.random() < 0.15):
+                with self._transaction(self.master, self.chance.random() < 0.15):
                     for statement in statements:
                         self._run(statement)
             else:
@@ -117,8 +118,23 @@ class History:
 
     def _run(self, statement: Any, session: psycopg.Connection | None = None) -> None:
         text = statement() if callable(statement) else statement
-        self.said.append(text if session is None else f"/* other */ {text}")
+        self._say(text, session or self.master)
         (session or self.master).execute(text.encode())
+
+    def _say(self, text: str, session: psycopg.Connection) -> None:
+        self.said.append(text if session is self.master else f"/* other */ {text}")
+
+    @contextmanager
+    def _transaction(self, session: psycopg.Connection, rolled_back: bool) -> Iterator[None]:
+        self._say("BEGIN", session)
+        try:
+            with session.transaction(force_rollback=rolled_back):
+                yield
+        except psycopg.Error:
+            rolled_back = True
+            raise
+        finally:
+            self._say("ROLLBACK" if rolled_back else "COMMIT", session)
 
     def _definition(self) -> list[Any]:
         """Statements that belong together. They are made for the columns of now: some fail after others."""
@@ -230,7 +246,7 @@ class History:
         """The other session begins, and ends before or after this one's changes."""
         for first in (True, False):
             try:
-                with self.other.transaction(force_rollback=self.chance.random() < 0.3):
+                with self._transaction(self.other, self.chance.random() < 0.3):
                     self._run(self._inserted, self.other)
                     if first:
                         self._tried(self._inserted)

@@ -14,7 +14,7 @@ from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from tests.rig.rig import Rig
-from tests.scenarios.rehearse.test_rehearsal import Rehearse, rehearse  # noqa: F401  a fixture
+from tests.scenarios.rehearse.conftest import Rehearse
 
 SCHEMA = """
 CREATE TYPE public.status AS ENUM ('new', 'paid');
@@ -202,7 +202,7 @@ MIGRATIONS = {
 @pytest.mark.parametrize("name", MIGRATIONS)
 def test_what_is_predicted_happens(
     name: str,
-    rehearse: Rehearse,  # noqa: F811
+    rehearse: Rehearse,
     database: Callable[..., ConnectionInfo],
     postgres: PostgresServer,
     redis_server: RedisServer,
