@@ -234,7 +234,19 @@ def test_a_slave_that_is_being_loaded_is_not_called_normal() -> None:
 def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
     one = shown(said(1, at=(NOW - timedelta(seconds=45)).isoformat(), rate=5))
     assert any("has said nothing for 45 s" in text for text, _ in texts(one))
+    assert (one.messages[0].remedy, one.connection) == ("restart", "stalled")
+    assert one.sentence == "Its apply has said nothing for 45 s"
     assert one.rate == 0, "a rate of 45 s ago is none"
+
+
+def test_a_silent_apply_whose_slave_does_not_answer_needs_no_restart() -> None:
+    """The slave's server is frozen: the apply holds its lease, waits for a statement, and writes no status."""
+    late = known(said(1, at=(NOW - timedelta(seconds=45)).isoformat()))
+    beside = Beside(answered=NOW, unanswered="connection timeout expired.")
+    one = row(replication(), "dr1", late, NOW, beside)
+    ((text, level),) = [each for each in texts(one) if "said nothing" in each[0]]
+    assert "does not answer. connection timeout expired. It continues" in text and level is Level.CRITICAL
+    assert "restart" not in [message.remedy for message in one.messages]
 
 
 def test_lacks_of_the_slave_are_shown_with_the_remedy() -> None:

@@ -60,6 +60,8 @@ FIRST_SECONDS = 1.0
 """How long a page of many slaves waits for databases that never answered before."""
 AGAIN_SECONDS = 10.0
 """How often a database is asked for such pages."""
+LATELY = 3
+"""An answer that is this many times as old was not asked for by the last pages."""
 
 Seen = TypeVar("Seen")
 Made = TypeVar("Made")
@@ -145,15 +147,16 @@ class Databases:
 
     def answers(self, pairs: Sequence[tuple[Replication, str]], now: Collection[tuple[str, str]] = ()) -> Answers:
         """The last answers of slaves' databases. Those that are old are asked again; it waits only for those that were
-        never asked before and for those of `now`, for a moment. Blocks."""
+        not asked lately, since their answers may be of another outage, and for those of `now`, for a moment. Blocks."""
         caches = {
             (one.prefix, name): (self._slaves.setdefault((str(one.prefix), name), _Place()), one) for one, name in pairs
         }
         first = []
         for (_, name), (cache, replication) in caches.items():
             urgent = (str(replication.prefix), name) in now
-            if not cache.asked and time.monotonic() - cache.read_at >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
-                new, cache.asked = urgent or cache.read_at == float("-inf"), True
+            age = time.monotonic() - cache.read_at
+            if not cache.asked and age >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
+                new, cache.asked = urgent or age >= LATELY * AGAIN_SECONDS, True
                 asking = ASKING.submit(_ask, cache, replication, name)
                 first += [asking] if new else []
         wait(first, timeout=FIRST_SECONDS)

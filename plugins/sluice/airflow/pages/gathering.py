@@ -18,11 +18,12 @@ from fastapi import HTTPException
 from sluice import config
 from sluice.airflow.pages.databases import ASKING, NO_ANSWER, Answers, Databases, in_thread
 from sluice.airflow.pages.run_messages import Beside, switches
+from sluice.airflow.pages.slave_row import LATE_SECONDS, silent_for
 from sluice.config import Survey
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
 from sluice.coordination import live_state, redis_check, redis_store
-from sluice.coordination.live_state import HOUR, LiveState, Past
+from sluice.coordination.live_state import HOUR, LiveSlave, LiveState, Past
 from sluice.errors import SluiceError
 from sluice.model.failover import refused_since
 from sluice.model.names import Prefix
@@ -156,7 +157,7 @@ class Watch:
             (one, slave)
             for one in survey.replications
             for slave in one.slaves
-            if trouble or live.slave(one.prefix, slave).says_too_little or (str(one.prefix), slave) in switching
+            if trouble or _unclear(live.slave(one.prefix, slave), now) or (str(one.prefix), slave) in switching
         ]
         answers = self._databases.answers(asked, switching)
         airflow = replace(airflow, runs=tuple(_refused(run, answers) for run in airflow.runs)) if switching else airflow
@@ -210,6 +211,11 @@ class Watch:
             parts = [part for one in survey.replications for part in one.points_at]
             self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), survey
         return self._surveyed[1]
+
+
+def _unclear(slave: LiveSlave, now: datetime) -> bool:
+    """Whether its database is asked: Redis does not say what the slave is, or why its apply says nothing."""
+    return slave.says_too_little or silent_for(slave, now) > LATE_SECONDS
 
 
 def _refused(run: Run, answers: Answers) -> Run:

@@ -33,6 +33,8 @@ UNKNOWN = "UNKNOWN"
 """The word for a state that nobody says."""
 SILENT_SECONDS = 30.0
 """An apply that holds the lease without a new status for this time is stuck."""
+LATE_SECONDS = 10.0
+"""The database of an apply without a new status for this time is asked whether it answers, before any advice."""
 REASONS_SHOWN = 5
 """Tables that a message names at most."""
 _MEANS = {
@@ -152,12 +154,14 @@ def row(replication: Replication, slave: str, live: LiveSlave, now: datetime, be
     if lag is not None and state is SlaveState.NORMAL:
         lag_level = level_of(lag, thresholds.lag_warning, thresholds.lag_critical)
     applying, written = live.holder is not None, moment(status.get("at"))
+    silent = silent_for(live, now)
+    stuck = silent > SILENT_SECONDS
     times = [moment(seen.get("time")) for seen in live.tables.values()]
     slave_row = SlaveRow(
         prefix=str(replication.prefix),
         slave=slave,
         state=state,
-        sentence=sentence(state, live, lag, beside),
+        sentence=sentence(state, live, lag, beside, silent if stuck else 0.0),
         messages=(),
         as_of=as_of,
         lag=lag,
@@ -178,7 +182,7 @@ def row(replication: Replication, slave: str, live: LiveSlave, now: datetime, be
         verified=min((time for time in times if time), default=None) if None not in times else None,
         different=sum(seen.get("outcome") in ("different", "could not compare") for seen in live.tables.values()),
         closures=tuple(str(closure) for closure in live.closures),
-        connection=connection_of(live) if applying else "not connected",
+        connection="not connected" if not applying else "stalled" if stuck or outage(live.status) else "connected",
         asked=any(run.question is not None for run in beside.runs),
         store=beside.store,
     )
@@ -201,9 +205,10 @@ def completed(live: LiveSlave, beside: Beside) -> LiveSlave:
     return replace(live, status=status)
 
 
-def connection_of(live: LiveSlave) -> str:
-    """The connection of a running apply, by the outage in its status."""
-    return "stalled" if outage(live.status) else "connected"
+def silent_for(live: LiveSlave, now: datetime) -> float:
+    """The seconds since the last status of an apply that holds its lease; 0 without one."""
+    written = moment(live.status.get("at")) if live.holder is not None else None
+    return max(0.0, (now - written).total_seconds()) if written else 0.0
 
 
 def state_of(live: LiveSlave, beside: Beside = ALONE) -> SlaveState | None:
@@ -219,8 +224,10 @@ def state_of(live: LiveSlave, beside: Beside = ALONE) -> SlaveState | None:
     return SlaveState.INITIAL if loading and state is not SlaveState.TRANSITION else state
 
 
-def sentence(state: SlaveState | None, live: LiveSlave, lag: float | None, beside: Beside = ALONE) -> str:
-    """What the slave does now, without a full stop."""
+def sentence(
+    state: SlaveState | None, live: LiveSlave, lag: float | None, beside: Beside = ALONE, silent: float = 0.0
+) -> str:
+    """What the slave does now, without a full stop. `silent`: for how long its apply has been stuck."""
     activity, message = str(live.status.get("activity") or ""), str(live.status.get("message") or "")
     if asking := next((run.question for run in beside.runs if run.question is not None), None):
         return f"Waits for an answer: {asking.subject}"
@@ -239,6 +246,8 @@ def sentence(state: SlaveState | None, live: LiveSlave, lag: float | None, besid
         return message or _MEANS[state]
     if live.holder is None:
         return "Whether its apply runs is not known" if beside.store else "No apply runs"
+    if silent:
+        return f"Its apply has said nothing for {duration(silent)}"
     if activity.startswith("waiting"):
         return activity[:1].upper() + activity[1:]
     if work := under_way(live.status):
@@ -310,12 +319,15 @@ def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> 
     elif beside.unanswered and live.says_too_little:
         as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
         messages.append(Message(f"Its database cannot be read: {beside.unanswered}{as_of}", Level.WARNING))
-    silent = (now - one.last_status).total_seconds() if one.last_status else 0.0
+    silent = silent_for(live, now)
     if beside.store:
         messages.append(Message(f"What its apply does is not known: {beside.store}", Level.WARNING))
-    elif one.applying and silent > SILENT_SECONDS:
-        text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that continues."
-        messages.append(Message(text, Level.WARNING, "restart"))
+    elif silent > SILENT_SECONDS and beside.unanswered:
+        text = f"The apply has said nothing for {duration(silent)}: its slave does not answer. {beside.unanswered} "
+        messages.append(Message(text + "It continues when the slave answers; no restart helps.", Level.CRITICAL))
+    elif silent > SILENT_SECONDS:
+        text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that continues "
+        messages.append(Message(text + "although its master answers.", Level.WARNING, "restart"))
     activity = str(live.status.get("activity") or "")
     if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:
         reading = "block that is being read" in activity
