@@ -56,6 +56,12 @@ class Transient(SluiceError):
 _LABELED = re.compile(r" \[[a-z0-9-]+\]$")
 
 
+def continued(text: str, more: str) -> str:
+    """The text with another sentence, before its code."""
+    code = _LABELED.search(text)
+    return f"{_LABELED.sub('', text).rstrip('.')}. {more}{code[0] if code else ''}"
+
+
 def labeled(error: SluiceError) -> str:
     """The text with the code, as a person finds it in docs/errors.md. A text that ends with a code stays."""
     text = str(error)

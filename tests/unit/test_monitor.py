@@ -25,6 +25,8 @@ from sluice.coordination.lease import Holder
 from sluice.coordination.live_state import LiveMaster, LiveSlave, LiveState
 from sluice.coordination.records import DefinitionGap, MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
+from sluice.database.conflicts import SlaveTableMissing
+from sluice.errors import labeled
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.joining import StartedLoad
@@ -237,6 +239,34 @@ def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
     assert (one.messages[0].remedy, one.connection) == ("restart", "stalled")
     assert one.sentence == "Its apply has said nothing for 45 s"
     assert one.rate == 0, "a rate of 45 s ago is none"
+
+
+def test_an_apply_that_stopped_for_want_of_a_table_is_helped_by_its_load() -> None:
+    reason = labeled(SlaveTableMissing(TableName("public", "t")))
+    one = shown(said(1), Closure(ERROR, "apply", reason, NOW.isoformat()), runs=False)
+    assert [(message.remedy, message.table) for message in one.messages] == [("reload", "public.t")]
+
+
+def test_a_table_that_could_not_be_compared_is_shown_with_the_reason() -> None:
+    seen = {"outcome": "could not compare", "reason": "permission denied for table t."}
+    one = shown(said(1), tables={"public.t": seen})
+    assert texts(one) == [
+        (
+            "Could not be compared with the master the last time: public.t (permission denied for table t).",
+            Level.WARNING,
+        )
+    ]
+
+
+def test_an_update_is_canceled_only_while_one_runs() -> None:
+    loading = known(said(1, state="TRANSITION"))
+    for airflow, runs, offered in (
+        (Airflow(asked=True), [], False),
+        (Airflow(asked=True), [Run("initial_update", "r", "DEMO_", ("dr1",), "running")], True),
+        (Airflow(asked=True, trouble="It does not answer."), [], True),
+    ):
+        one = row(replication(), "dr1", loading, NOW, Beside(runs, airflow))
+        assert one.offers("cancel") is offered
 
 
 def test_a_silent_apply_whose_slave_does_not_answer_needs_no_restart() -> None:

@@ -12,7 +12,7 @@ import redis
 
 from sluice.coordination.records import Events
 from sluice.coordination.redis_store import StoreUnreachable, classified
-from sluice.errors import RESTART_APPLY
+from sluice.errors import RESTART_APPLY, continued
 from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix
 
@@ -44,7 +44,7 @@ class Closure:
         """The reason of a stopped apply, and how to start it again."""
         if RESTART_APPLY in self.reason:
             return self.reason
-        return f"{self.reason.rstrip('.')}. Fix that, then {RESTART_APPLY}."
+        return continued(self.reason, f"Fix that, then {RESTART_APPLY}.")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.by}, {self.at[11:16]} UTC): {self.reason}"

@@ -127,8 +127,9 @@ def classified() -> Iterator[None]:
             "address. It is tried again until then."
         ) from error
     except redis.exceptions.OutOfMemoryError as error:
+        reason = str(error).rstrip(".")
         raise StoreUnreachable(
-            f"Redis is full, and takes nothing: {error}. Raise its maxmemory, or take away what others keep there; no "
+            f"Redis is full, and takes nothing: {reason}. Raise its maxmemory, or take away what others keep there; no "
             "apply has to be restarted."
         ) from error
     except redis.exceptions.ReadOnlyError as error:

@@ -1,5 +1,6 @@
 """Conflicts: changes that do not fit the rows or the tables of a slave."""
 
+import json
 from collections.abc import Iterable, Mapping
 
 from sluice.counted import counted
@@ -8,6 +9,11 @@ from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import ConflictRule, Decision, Undecidable
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
+
+
+def _load(table: TableName) -> str:
+    """How a person loads one table, as `sluice.operate.remedies` reads it."""
+    return f"start the DAG initial_update for this slave and tables {json.dumps([str(table.on_master)])}"
 
 
 class ColumnMissing(Terminal):
@@ -27,10 +33,11 @@ class SlaveTableMissing(Terminal):
 
     def __init__(self, table: TableName):
         super().__init__(
-            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
-            "or take it out of the replication's tables."
+            f"Table {table} does not exist on the slave. To create and load it, {_load(table)}; or take it out of the "
+            f"replication's tables, and {RESTART_APPLY}."
         )
         self.table = table
+        self.finding = f"Table {table} does not exist on the slave."
 
 
 class TableForbidden(Terminal):
@@ -131,9 +138,9 @@ class Drift(Conflict):
             table,
             f"{table}, row {row}: {action} expected {expected} on the slave and found {found}",
             "The row was changed on the slave, by a person, a program, a trigger or a rule, or it was never loaded. "
-            "Make it what the change expects; or load the table again, with the DAG initial_update and tables: "
-            f'["{table.on_master}"]; or set on_conflict: overwrite or reject{leave} for this slave. Then '
-            f"{RESTART_APPLY}: it begins in safe mode, which overwrites rows that still differ.",
+            f"Make it what the change expects; or set on_conflict: overwrite or reject{leave} for this slave. Then "
+            f"{RESTART_APPLY}: it begins in safe mode, which overwrites rows that still differ. To load the whole "
+            f"table again, {_load(table)}.",
         )
         self.key = dict(key)
         self.action = action

@@ -77,6 +77,13 @@ def on_page(text: str) -> str:
     return _replaced(text, press)
 
 
+def loads_first(text: str) -> list[str]:
+    """The tables that the first remedy in the text loads; empty if that is another one."""
+    text = text.replace(RESTART_APPLY, f"start the DAG {api.APPLY}")
+    found = _SENTENCE.search(text)
+    return _tables(text, found.end())[0] or [] if found and found["dag"] == api.UPDATE else []
+
+
 def _replaced(text: str, render: Callable[[str, re.Match[str], Sequence[str]], str]) -> str:
     text = text.replace(RESTART_APPLY, f"start the DAG {api.APPLY}")
     parts, at = [], 0

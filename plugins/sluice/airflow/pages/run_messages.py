@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sluice.airflow.pages.message import Level, Message, short_clock
 from sluice.counted import counted, duration
+from sluice.errors import continued
 from sluice.model.checkpoint import Checkpoint
 from sluice.operate import api
 from sluice.operate.open_runs import FAILED, NOT_ASKED, QUEUED, RETRIED, WAITING, Airflow, Run, Task
@@ -106,9 +107,9 @@ def no_apply(beside: Beside, last_status: datetime | None, now: datetime) -> Mes
         return _message(active, text, Level.CRITICAL, "apply")
     if active is None:
         failed = next((run for run in reversed(applies) if run.state == FAILED), None)
-        reason = failed.failure.reason.rstrip(".") if failed and failed.failure else ""
-        text = f"No apply runs{heard}: its run failed: {reason}. Fix that, then start it." if reason else ""
-        return Message(text or f"No apply runs{heard}: start it.", Level.CRITICAL, "restart", lasting="apply")
+        reason = failed.failure.reason if failed and failed.failure else ""
+        failure = f": its run failed: {continued(reason, 'Fix that, then start it.')}" if reason else ": start it."
+        return Message(f"No apply runs{heard}{failure}", Level.CRITICAL, "restart", lasting="apply")
     began = (task.since if task else None) or active.since
     waits = _since(began, now)
     if state == RETRIED:
@@ -139,7 +140,8 @@ def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetim
         text = f"Airflow's queue has {counted(airflow.waiting, 'task')}: what a person starts may wait. Applies do not."
         messages.append(Message(text, Level.WARNING))
     for dag in sorted(airflow.paused):
-        text = f"The DAG {dag} is paused in Airflow: {PAUSED.get(dag, 'none of its runs begins or continues')}."
+        effect = PAUSED.get(dag, "none of its runs begins or continues")
+        text = f"The DAG {dag} is paused in Airflow: {effect}. Unpause it (Dags, {dag}, the switch beside its name)."
         messages.append(Message(text, Level.CRITICAL if dag == api.APPLY else Level.WARNING, dag=dag))
     for run in airflow.not_configured(pairs):
         pair = f"{run.prefix} → {', '.join(run.slaves)}"
@@ -154,7 +156,7 @@ def of_airflow(airflow: Airflow, pairs: frozenset[tuple[str, str]], now: datetim
 
 
 PAUSED = {
-    api.APPLY: "an apply that ends is not started again",
+    api.APPLY: "an apply whose task in Airflow ends is not started again",
     api.RESYNC: "nothing is compared any more",
     "housekeeping": "ITEMS is not purged, and nobody is told of faults",
 }

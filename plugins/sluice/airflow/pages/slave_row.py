@@ -28,6 +28,7 @@ from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import BINLOG, REDO
 from sluice.operate import api
 from sluice.operate.open_runs import NOT_ASKED, Airflow
+from sluice.operate.remedies import loads_first
 
 UNKNOWN = "UNKNOWN"
 """The word for a state that nobody says."""
@@ -96,6 +97,8 @@ class SlaveRow:
     """`connected` to both databases, `stalled` if one of them does not answer, else `not connected`."""
     asked: bool = False
     """Whether a run waits for a person's answer about it."""
+    updates: bool = True
+    """Whether an initial update may be under way: Airflow has a run of one, or does not say."""
     store: str = ""
     """What is wrong with Redis: nothing that needs it is advised."""
 
@@ -125,7 +128,7 @@ class SlaveRow:
         live = self.state is not None
         useful = {
             "initiate": live and state not in (SlaveState.SWITCHING, SlaveState.MASTER),
-            "cancel": updating,
+            "cancel": updating and self.updates,
             "approve": self.asked,
             "hold": follows,
             "open": any(closure.startswith(f"{ADMIN} (") for closure in self.closures),
@@ -184,6 +187,7 @@ def row(replication: Replication, slave: str, live: LiveSlave, now: datetime, be
         closures=tuple(str(closure) for closure in live.closures),
         connection="not connected" if not applying else "stalled" if stuck or outage(live.status) else "connected",
         asked=any(run.question is not None for run in beside.runs),
+        updates=_may_update(beside),
         store=beside.store,
     )
     return replace(slave_row, messages=tuple(messages(replication, slave_row, live, now, beside)))
@@ -281,7 +285,9 @@ def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> 
     asks = any(run.dag == api.UPDATE and run.question is not None for run in beside.runs)
     for closure in live.closures:
         if closure.name == ERROR:
-            messages.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
+            load = "\n".join(loads_first(closure.reason))
+            text = f"The apply has stopped: {closure.with_remedy}"
+            messages.append(Message(text, Level.CRITICAL, "reload" if load else "restart", load))
         elif closure.by == APPROVAL and asks:
             continue  # the run's question says it
         elif closure.by == APPROVAL:
@@ -365,10 +371,17 @@ def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[M
     ):
         tables = sorted(table for table, seen in live.tables.items() if seen.get("outcome") == outcome)
         if tables:
-            named = ", ".join(tables[:REASONS_SHOWN])
+            causes = {table: str(live.tables[table].get("reason") or "").rstrip(".") for table in tables}
+            shown = [f"{table} ({causes[table]})" if causes[table] else table for table in tables[:REASONS_SHOWN]]
+            named = ", ".join(shown)
             more = f" and {len(tables) - REASONS_SHOWN} more" if len(tables) > REASONS_SHOWN else ""
             messages.append(Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables)))
     return messages
+
+
+def _may_update(beside: Beside) -> bool:
+    known = beside.airflow.asked and not beside.airflow.trouble
+    return not known or any(run.dag == api.UPDATE and run.active for run in beside.runs)
 
 
 def _abandoned(beside: Beside, dag: str) -> bool:
