@@ -8,10 +8,13 @@ import pytest
 
 from sluice import config
 from sluice.airflow.pages.slave_row import row
+from sluice.cli import status
 from sluice.cli.status import Running, activity, elsewhere, folders, items, not_ready, state, unused
 from sluice.config import Survey
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.coordination.live_state import LiveSlave
 from sluice.coordination.records import ItemsFindings
+from sluice.errors import RESTART_APPLY
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
@@ -45,6 +48,19 @@ def checkpoint(state: SlaveState, seconds: float | None = None, message: str = "
 )
 def test_a_slave_in_a_line(found: Checkpoint, running: Running | None, said: str) -> None:
     assert state("SHOP_ → dr1", found, running, NOW) == f"SHOP_ → dr1: {said}"
+
+
+def test_what_the_monitor_says_is_not_repeated_in_the_line_of_the_slave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped apply: the whole reason stood there twice, since the monitor's has a beginning and a code."""
+    stopped = checkpoint(SlaveState.NORMAL, 3, f"public.t, row id = '1' differs. Then {RESTART_APPLY}")
+    monkeypatch.setattr(status, "_of_slave", lambda *_: (stopped, [], []))
+    monkeypatch.setattr(status, "_running", lambda *_: (None, []))
+    one = Replication(Prefix("SHOP_"), Endpoint("m"), {"dr1": SlaveConfig("dr1", "dr1")}, ())
+    text = f"The apply has stopped: {stopped.message}. [drift]"
+    said = {"level": "critical", "text": text, "remedy": "restart", "tables": "", "question": "", "failed": False}
+    lines = status.slave(one, "dr1", lambda *_: None, "", {"messages": [said]})  # type: ignore[typeddict-item,arg-type,return-value]
+    assert "\n".join(lines).count("row id = '1' differs") == 1
+    assert lines[0].startswith("SHOP_ → dr1: NORMAL, as the master was")
 
 
 def test_a_missing_apply_is_reported_with_the_command_that_starts_it() -> None:

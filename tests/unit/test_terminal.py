@@ -427,7 +427,7 @@ def test_a_comparison_that_fails_points_at_its_lines(
     airflow = Airflow({})
     monkeypatch.setattr(airflow, "run_state", lambda dag, run: "failed")
     monkeypatch.setattr("sluice.cli.operate.failed_task", lambda *_: ("verdict", ["different: s.t"]))
-    with pytest.raises(RunFailed, match="P_ → a is not equal to its master, see above"):
+    with pytest.raises(RunFailed, match="P_ → a was not found equal to its master, see above"):
         run(airflow, "verify", "P_", "a")
     monkeypatch.setattr("sluice.cli.operate.failed_task", lambda *_: ("due", ["Start the DAG cdc_apply."]))
     with pytest.raises(RunFailed, match=r"in its task due:\n  Run ./sluice act restart P_ a"):

@@ -10,6 +10,7 @@ from devstack import cli as devstack_cli
 from sluice.airflow.pages import as_data
 from sluice.airflow.pages.databases import LastAnswer
 from sluice.airflow.pages.gathering import Gathered
+from sluice.airflow.pages.message import Level, Message
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
@@ -60,6 +61,16 @@ def test_one_slave_is_shown_in_detail() -> None:
     whole = as_data.whole_slave(Gathered(found, LiveState(), NOW), row, LastAnswer(None, None), Past())
     told = "\n".join(watched.details(whole, colors=False))
     assert told.startswith("B_ → z: INCONSISTENT. Disk full") and "safe mode" in told and "gate           open" in told
+
+
+def test_a_command_is_for_the_tables_that_need_it() -> None:
+    """Of forty tables one differs: the command is not for all of them."""
+    message = as_data._message(Message("Not equal: public.t.", Level.CRITICAL, "repair", "public.t"))
+    assert watched.messages("", [message], "A_", "x")[1].split() == [
+        *("./sluice", "verify", "A_", "x", "--repair", "--tables", "public.t", "--why", "REASON")
+    ]
+    message["tables"] = "\n".join(f"public.t{number}" for number in range(40))
+    assert "--tables" not in watched.messages("", [message], "A_", "x")[1]
 
 
 class Overview:

@@ -402,7 +402,7 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
 def _failure(api: AirflowApi, order: Order, dag: str, run: str, compared: bool) -> str:
     task, lines = failed_task(api, dag, run)
     if compared and task in ("", "verdict"):
-        return f"{order.prefix} → {order.slave} is not equal to its master, see above."
+        return f"{order.prefix} → {order.slave} was not found equal to its master, see above."
     text = "\n".join(f"  {at_terminal(line, order.prefix, order.slaves[0] if order.slaves else '')}" for line in lines)
     return f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{text}"
 

@@ -36,7 +36,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.event import under_way
 from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.joining import StartedLoad, what_loads
-from sluice.model.monitor_data import Overview, SlaveOverview
+from sluice.model.monitor_data import MessageData, Overview, SlaveOverview
 from sluice.model.names import Prefix
 from sluice.model.position import Window
 from sluice.model.reject import how_to_settle
@@ -291,7 +291,8 @@ def slave(
     monitored: SlaveOverview | None = None,
 ) -> list[str]:
     """Lines about a slave: state, message, age, progress of a load, apply, and what the monitor says of it."""
-    of_database = partial(_of_database, replication, name, connections, store_url, alone=monitored is None)
+    reported = monitored["messages"] if monitored else None
+    of_database = partial(_of_database, replication, name, connections, store_url, reported)
     lines = _lines_or_error(f"{replication.prefix} → {name}:", of_database)
     if monitored is None:
         return lines
@@ -306,10 +307,14 @@ def slave(
 
 
 def _of_database(
-    replication: Replication, name: str, connections: Reaches, store_url: str, *, alone: bool
+    replication: Replication, name: str, connections: Reaches, store_url: str, reported: Sequence[MessageData] | None
 ) -> list[str]:
-    """What database and Redis say of a slave. Unless `alone`, the monitor says what is wrong. Raises `SluiceError`."""
+    """What database and Redis say of a slave. The monitor, if it was asked, has `reported` what is wrong. Raises
+    `SluiceError`."""
     checkpoint, loading, differing = _of_slave(replication, name, connections)
+    alone = reported is None
+    if checkpoint is not None and reported and watched.says(reported, checkpoint.message):
+        checkpoint = replace(checkpoint, message="")
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
         return [f"{pair}: not loaded yet. {load_command(replication.prefix, name)}"]

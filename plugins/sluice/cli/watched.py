@@ -26,6 +26,8 @@ MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
 SWITCHES_SHOWN = 10
 TABLES_SHOWN = 200
+TABLES_NAMED = 8
+"""A command for more tables is for all: it would not be read."""
 STATES = {"UNCONFIGURED": "not loaded", "UNKNOWN": "not known"}
 """How states are shown that people would misread: such a slave is configured, it was never loaded."""
 LEAST_SENTENCE = 28
@@ -77,7 +79,7 @@ def table(overview: Overview, *, colors: bool, width: int = 120) -> list[str]:
 def details(one: WholeSlave, *, colors: bool) -> list[str]:
     """Lines about one slave. `one`: the content of its `state.json`."""
     shown, found = _shown(one), one["messages"]
-    gate = [closure.partition(": ")[0] if _says(found, _reason(closure)) else closure for closure in one["closures"]]
+    gate = [closure.partition(": ")[0] if says(found, _reason(closure)) else closure for closure in one["closures"]]
     facts = {
         "current as of": _shown_time(one["current_as_of"])
         + (f", {_behind(one)} behind" if one["lag_seconds"] is not None else ""),
@@ -85,7 +87,7 @@ def details(one: WholeSlave, *, colors: bool) -> list[str]:
         "apply": f"{one['applied_by']}, since {_shown_time(one['since'])}" if one["applying"] else "does not run",
         "safe mode": one["safe_mode"] or "–",
         "gate": "closed: " + "; ".join(gate) if gate else "open",
-        "tables": f"{one['tables']}, {len(one['not_ready'])} not loaded" if one["not_ready"] else str(one["tables"]),
+        "tables": _tables(one),
         "rejects": f"{counted(one['rejected'], 'change')} set aside" if one["rejected"] else "none",
         "verified": f"through {_shown_time(one['verified_through'])}" if one["verified_through"] else "never",
     }
@@ -100,13 +102,20 @@ def details(one: WholeSlave, *, colors: bool) -> list[str]:
     if one["switches"]:
         lines.append("    who was the master:")
         lines += [f"      {_switch(each)}" for each in one["switches"][-SWITCHES_SHOWN:]]
-    events = [event for event in one["events"] if not _says(found, _reason(event["text"]))]
+    events = [event for event in one["events"] if not says(found, _reason(event["text"]))]
     if events:
         lines.append("    what happened last:")
-        lines += [f"      {_moment(event['at'])}  {event['text']}" for event in events[-EVENTS_SHOWN:]]
+        for event in events[-EVENTS_SHOWN:]:
+            lines.append(f"      {_moment(event['at'])}  {at_terminal(event['text'], one['prefix'], one['slave'])}")
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
     return [*lines, *messages("", found, one["prefix"], one["slave"], colors=colors)]
+
+
+def _tables(one: SlaveOverview) -> str:
+    if not one["tables"]:
+        return "not known yet: housekeeping lists them every ten minutes"
+    return f"{one['tables']}, {len(one['not_ready'])} not loaded" if one["not_ready"] else str(one["tables"])
 
 
 def _shown_time(text: str | None) -> str:
@@ -161,12 +170,13 @@ def _sentence(prefix: str, one: SlaveOverview) -> str:
     """What the slave does, in one line; shortened if a message says it."""
     sentence = " ".join(one["sentence"].split())
     head, colon, reason = sentence.partition(": ")
-    if colon and head in ("Stopped", "Held") and _says(one["messages"], reason):
+    if colon and head in ("Stopped", "Held") and says(one["messages"], reason):
         return f"{head}, see below"
     return at_terminal(sentence, prefix, one["slave"])
 
 
-def _says(messages: Sequence[MessageData], text: str) -> bool:
+def says(messages: Sequence[MessageData], text: str) -> bool:
+    """Whether a message contains the text."""
     expected = " ".join(text.split()).rstrip(".…")
     return bool(expected) and any(expected in " ".join(message["text"].split()) for message in messages)
 
@@ -204,7 +214,9 @@ def messages(
             answer = command("approve", prefix, slave)
             lines.append(f"      {answer} --set question={message['question']} --set answer=Approve (or Reject)")
         elif message["remedy"] and prefix and f"{PROGRAM} " not in text:
-            lines.append(f"      {command(message['remedy'], prefix, slave)}")
+            tables = message["tables"].splitlines()
+            chosen = tables if len(tables) <= TABLES_NAMED else ()
+            lines.append(f"      {command(message['remedy'], prefix, slave, chosen)}")
         if message["failed"] and prefix:
             run = shlex.quote(f"run={message['run']}")
             aside = command("put_aside", prefix)
