@@ -342,7 +342,8 @@ class Course:
         airflow = self.stack.airflow
         return (
             f"\nAirflow   {airflow.url}   user {airflow.user}   password {airflow.password}\n"
-            f"Write to the master and see it arrive: ./sluice status shows the ports. ./sluice down ends everything."
+            "Write to the master and see it arrive: ./sluice status --secrets has the addresses. ./sluice down ends "
+            "everything."
         )
 
 

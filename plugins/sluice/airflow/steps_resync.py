@@ -230,7 +230,8 @@ def approval() -> object:
         subject="{{ ti.xcom_pull(task_ids='write_report', key='question')['subject'] }}",
         body="{{ ti.xcom_pull(task_ids='write_report', key='question')['body'] }}\n\n"
         "[Read the report]({{ ti.xcom_pull(task_ids='write_report') }}).\n\n"
-        "Approve, and each of these tables is made equal to the master's, however many rows that takes.",
+        "Approve, and each of these tables is made equal to the master's, however many rows that takes. "
+        "Reject, and the rows stay as they are.",
         defaults="Reject",
         response_timeout=timedelta(hours=20),
         **RETRY,
