@@ -495,6 +495,27 @@ def test_a_renamed_table_leaves_its_first_name_alone_until_it_is_taken(any_maste
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+def test_a_table_that_is_a_partition_for_a_while_says_afterwards_what_it_was(any_master: Master) -> None:
+    after = any_master.last_key()
+    any_master.sql(
+        "BEGIN; ALTER TABLE orders RENAME TO part; "
+        "CREATE TABLE orders (LIKE part) PARTITION BY RANGE (id); "
+        "ALTER TABLE orders ATTACH PARTITION part DEFAULT; "
+        "DELETE FROM part WHERE id = 5; "
+        "ALTER TABLE orders DETACH PARTITION part; DROP TABLE orders; "
+        "ALTER TABLE part ADD w int; ALTER TABLE part RENAME TO orders; COMMIT",
+        "SELECT demo_check_structure()",
+    )
+    named = [
+        (table_definition.parse(item.oldcontent or "").table.name, table_definition.parse(item.content).table.name)
+        for item in ddl(any_master, after)
+        if item.action == "ALTER" and item.content
+    ]
+    assert ("orders", "part") in named
+    assert ("part", "orders") in named
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
 @pytest.mark.releases
 def test_a_dropped_table_is_queued_and_one_of_its_name_is_captured_again(any_master: Master) -> None:
     after = any_master.last_key()

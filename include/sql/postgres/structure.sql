@@ -674,6 +674,8 @@ BEGIN
         PERFORM ${schema}.${prefix}capture_late(p_new_schema, p_new_table, this);
     ELSE
         PERFORM ${schema}.${prefix}renew_capture(p_new_schema, p_new_table, this, p_light, true);
+        -- Also of a table that cannot be captured now, such as a partition: its next item says what it was.
+        PERFORM ${schema}.${prefix}remember(p_new_schema, p_new_table);
     END IF;
 
     -- The name that was left, unless it was not the first or the table is back.
