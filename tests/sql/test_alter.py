@@ -205,6 +205,38 @@ def test_alter_follows(pair: Pair, statements: list[str]) -> None:
     pair.same()
 
 
+COMPUTED = "ADD g int GENERATED ALWAYS AS (w * 2) STORED"
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DROP COLUMN w CASCADE"],
+        ["ALTER g DROP EXPRESSION", "DROP COLUMN w"],
+        ["ALTER g DROP EXPRESSION", "ALTER w TYPE text", "RENAME g TO x", "RENAME w TO g"],
+        pytest.param(
+            ["ADD n int", "ALTER g SET EXPRESSION AS (n * 2)", "DROP COLUMN w", "RENAME n TO w"],
+            marks=pytest.mark.since(17, "SET EXPRESSION"),
+        ),
+        pytest.param(
+            ["ADD n int", "ALTER g SET EXPRESSION AS (n + 1)", "DROP COLUMN w", "RENAME v TO w"],
+            marks=pytest.mark.since(17, "SET EXPRESSION"),
+        ),
+    ],
+    ids=lambda statements: ", ".join(statements)[:60],
+)
+def test_columns_go_from_which_others_were_computed(pair: Pair, statements: list[str]) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w int)")
+    put(pair, "INSERT INTO public.t (id, v, w) VALUES (1, 'a', 1), (2, 'b', 2)")
+    pair.alter(f"ALTER TABLE public.t {COMPUTED}")
+    before = pair.described()
+    for statement in statements:
+        pair.master.execute(f"ALTER TABLE public.t {statement}")
+    pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
+    pair.same()
+
+
 def test_a_column_that_takes_the_name_of_the_key_becomes_the_key(pair: Pair) -> None:
     pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w int)")
     put(pair, "INSERT INTO public.t (id, v, w) VALUES (1, 'a', 1), (2, 'b', 2)")

@@ -47,3 +47,27 @@ def test_any_columns_are_dropped_renamed_and_added_in_an_order_in_which_no_name_
             assert name not in numbers, clause
             numbers[name] = None
     assert numbers == {quoted(name): number if number in before else None for number, name in after.items()}
+
+
+def computed(names: Mapping[int, str], expression: str) -> TableDefinition:
+    of = defined(names)
+    column = Column("g", "integer", 9, default=expression, generated="s")
+    return TableDefinition(TableShape(TABLE, (*of.shape.columns, column)))
+
+
+def test_a_column_is_computed_otherwise_if_its_expression_names_other_columns() -> None:
+    was = computed({1: "a", 2: "b"}, "(a || 'b')")
+    renamed = computed({1: "c", 2: "b"}, "(c || 'b')")
+    assert plan(was, renamed, was.shape, 180000) == ['RENAME COLUMN "a" TO "c"']
+    other = computed({2: "a"}, "(a || 'b')")
+    expected = [
+        'RENAME COLUMN "a" TO "sluice_dropped_1"',
+        'RENAME COLUMN "b" TO "a"',
+        "ALTER COLUMN \"g\" SET EXPRESSION AS ((a || 'b'))",
+        'DROP COLUMN "sluice_dropped_1"',
+    ]
+    assert plan(was, other, was.shape, 170000) == expected
+    again = "ADD COLUMN \"g\" integer GENERATED ALWAYS AS ((a || 'b')) STORED"
+    assert plan(was, other, was.shape, 160000) == [
+        'DROP COLUMN "g"', 'DROP COLUMN "a"', 'RENAME COLUMN "b" TO "a"', again
+    ]  # fmt: skip

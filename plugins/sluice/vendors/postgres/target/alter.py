@@ -46,10 +46,10 @@ from sluice.vendors.postgres.target.alter_plan import (
     altered,
     becoming_not_null,
     column_clause,
+    computed_otherwise,
     default_clause,
     defaults,
     emptied_clauses,
-    gets_expression,
     is_retyped,
     key_after,
     not_null_clause,
@@ -436,6 +436,7 @@ class Alterer:
         Returns the columns with a new type to which the slave cannot convert their values, or must not.
         """
         unconverted: list[Column] = []
+        computed = computed_otherwise(old, new)
         before = {column.position: column for column in old.shape.columns}
         present = {column.name: column for column in have.columns}
         name = quoted(new.table.schema, new.table.name)
@@ -447,7 +448,7 @@ class Alterer:
                 statement = f"ALTER TABLE {name} ADD COLUMN {column_clause(column, version)}"
                 self._examine_columns(new, [column], statement)
             elif previous is not None:
-                clauses = altered(previous, column, own, version)
+                clauses = altered(previous, column, own)
                 statement = f"ALTER TABLE {name} {', '.join(clauses)}"
                 if is_retyped(previous, column, own):
                     self._examine_columns(new, [column], statement)
@@ -462,9 +463,7 @@ class Alterer:
                             if column.key:
                                 raise
                             unconverted.append(column)
-                elif (
-                    gets_expression(previous, column, version) and self._expression(new.table, column) != column.default
-                ):
+                elif column in computed and self._expression(new.table, column) != column.default:
                     self._examine_columns(new, [column], statement)
         return unconverted
 

@@ -4,6 +4,7 @@ No expression of the master is evaluated for existing rows, except those of gene
 added without its default, as its values arrive as changes; until then a check marks it as becoming NOT NULL.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,6 +17,10 @@ PENDING = "sluice_not_null_"
 """The beginning of the name of a check on a column that becomes NOT NULL; the column's number on the master follows.
 """
 
+SET_EXPRESSION = 170000
+"""The first version that can change the expression of a generated column; before, the column is made again."""
+_WORD = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d][\w$]*|\S""")
+
 
 def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: int) -> list[str]:
     """The clauses of ALTER TABLE that turn the slave's `have` from the `old` definition to the `new` one.
@@ -25,11 +30,33 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
     columns = {column.name: column for column in have.columns}
     before = {column.position: column for column in old.shape.columns}
     after = {column.position: column for column in new.shape.columns}
-    clauses: list[str] = []
-    for position, column in before.items():
-        if position not in after and column.name in columns:
-            clauses.append(f"DROP COLUMN {quoted(column.name)}")
-            del columns[column.name]
+    # A column can be neither dropped nor retyped while one is computed from it.
+    clauses = [
+        f"ALTER COLUMN {quoted(before[position].name)} DROP EXPRESSION IF EXISTS"
+        for position, column in after.items()
+        if position in before
+        and before[position].generated
+        and not column.generated
+        and (own := columns.get(before[position].name)) is not None
+        and own.generated
+    ]
+    gone = [column for position, column in before.items() if position not in after]
+    computed = [column for column in computed_otherwise(old, new) if before[column.position].name in columns]
+    if version < SET_EXPRESSION:
+        gone += [before[column.position] for column in computed]
+    last = []
+    for column in sorted(gone, key=lambda column: not column.generated):
+        if column.name not in columns:
+            continue
+        name = quoted(column.name)
+        del columns[column.name]
+        if computed and version >= SET_EXPRESSION and not column.generated:
+            # Until others are computed from what is left it stays, without its name, which another column may get.
+            passing = quoted(f"sluice_dropped_{column.position}")
+            clauses.append(f"RENAME COLUMN {name} TO {passing}")
+            last.append(f"DROP COLUMN {passing}")
+        else:
+            clauses.append(f"DROP COLUMN {name}")
     renames = [
         (before[position].name, column.name)
         for position, column in after.items()
@@ -51,8 +78,13 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
             if column.name not in columns:
                 clauses += _added(column, new.missing.get(column.name), version)
         elif column.name in columns:
-            clauses += altered(before[position], column, columns[column.name], version)
-    return clauses
+            clauses += altered(before[position], column, columns[column.name])
+    for column in computed:
+        if version < SET_EXPRESSION:
+            clauses.append(f"ADD COLUMN {column_clause(column, version)}")
+        else:
+            clauses.append(f"ALTER COLUMN {quoted(column.name)} SET EXPRESSION AS ({column.default})")
+    return [*clauses, *last]
 
 
 def key_after(old: TableDefinition, new: TableDefinition, have: TableShape) -> list[str]:
@@ -154,25 +186,38 @@ def is_retyped(before: Column, after: Column, have: Column) -> bool:
     return (before.type, before.collation) != wanted and (have.type, have.collation) != wanted
 
 
-def gets_expression(before: Column, after: Column, version: int) -> bool:
-    """Whether a generated column gets another expression, which older servers cannot do."""
-    return bool(after.generated and before.generated) and before.default != after.default and version >= 170000
+def computed_otherwise(old: TableDefinition, new: TableDefinition) -> list[Column]:
+    """The generated columns that get another expression. Another text may be due to the name of a column, and the same
+    text may name another column."""
+    before = {column.position: column for column in old.shape.columns}
+    return [
+        column
+        for column in new.shape.columns
+        if (was := before.get(column.position)) is not None
+        and was.generated
+        and column.generated
+        and _words(was.default, old) != _words(column.default, new)
+    ]
 
 
-def altered(before: Column, after: Column, have: Column, version: int) -> list[str]:
+def _words(expression: str | None, definition: TableDefinition) -> list[str | int]:
+    """The words and signs of an expression, with the numbers of columns for their names."""
+    numbers = {quoted(column.name): column.position for column in definition.shape.columns}
+    words = _WORD.findall(expression or "")
+    return [numbers.get(word if word.startswith('"') else quoted(word), word) for word in words]
+
+
+def altered(before: Column, after: Column, have: Column) -> list[str]:
+    """The clauses for one column, but for its expression."""
     name = quoted(after.name)
     clauses: list[str] = []
     retyped = is_retyped(before, after, have)
-    if before.generated and not after.generated and have.generated:
-        clauses.append(f"ALTER COLUMN {name} DROP EXPRESSION IF EXISTS")
     if before.identity and not after.identity and have.identity:
         clauses.append(f"ALTER COLUMN {name} DROP IDENTITY IF EXISTS")
     if have.default is not None and not have.generated and (retyped or (before.default and after.default is None)):
         clauses.append(f"ALTER COLUMN {name} DROP DEFAULT")
     if retyped:
         clauses.append(retyped_clause(after))
-    if gets_expression(before, after, version):
-        clauses.append(f"ALTER COLUMN {name} SET EXPRESSION AS ({after.default})")
     if before.nullable and not after.nullable and have.nullable:
         clauses.append(not_null_clause(after))
     if not before.nullable and after.nullable and not have.nullable:
