@@ -237,6 +237,30 @@ def test_columns_go_from_which_others_were_computed(pair: Pair, statements: list
     pair.same()
 
 
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(
+    ("column", "value", "statements"),
+    [
+        ("span", "[1,2]", ["span RENAME TO spell", "spans RENAME TO spells"]),
+        ("span[]", '{"[1,2]"}', ["span SET SCHEMA other", "spans SET SCHEMA other", "other.span RENAME TO spell"]),
+        ("spans", "{[1,2]}", ["spans RENAME TO spells"]),
+    ],
+)
+def test_ranges_are_renamed_and_keep_their_values(pair: Pair, column: str, value: str, statements: list[str]) -> None:
+    put(pair, "CREATE TYPE public.span AS RANGE (subtype = numeric, multirange_type_name = public.spans)")
+    pair.master.execute("CREATE SCHEMA other")
+    pair.create(f"CREATE TABLE public.t (id int PRIMARY KEY, x public.{column})")
+    put(pair, f"INSERT INTO public.t VALUES (1, '{value}')")
+    before = pair.described()
+    for statement in statements:
+        pair.master.execute(f"SET search_path = public; ALTER TYPE {statement}; RESET search_path")
+    item = Item(Action.ALTER, T, pair.described(), before)
+    for _ in range(2):
+        pair.alterer.prepare([item])  # type: ignore[list-item]
+        pair.alterer.apply(item)
+    pair.same()
+
+
 def test_a_column_that_takes_the_name_of_the_key_becomes_the_key(pair: Pair) -> None:
     pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w int)")
     put(pair, "INSERT INTO public.t (id, v, w) VALUES (1, 'a', 1), (2, 'b', 2)")

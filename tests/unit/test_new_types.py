@@ -22,7 +22,7 @@ from tests.errors import raises_code
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
 ATTRIBUTES = st.builds(Attribute, st.integers(1, 9), NAMES, NAMES, st.none() | NAMES)
 COMPOSITES = st.builds(CompositeType, NAMES, NAMES, st.integers(1, 99), st.lists(ATTRIBUTES, max_size=3).map(tuple))
-RANGES = st.builds(RangeType, *[NAMES] * 6, st.none() | NAMES, st.none() | NAMES)
+RANGES = st.builds(RangeType, *[NAMES] * 6, *[st.none() | NAMES] * 3)
 COLLATIONS = st.builds(CollationType, *[NAMES] * 4, *[st.none() | NAMES] * 4)
 DOMAINS = st.builds(DomainType, NAMES, NAMES, NAMES, st.none() | NAMES)
 TABLE = TableName("public", "t")
@@ -85,7 +85,7 @@ def test_a_type_of_the_slaves_own_is_not_changed() -> None:
 
 
 def test_a_renamed_type_is_renamed() -> None:
-    assert renames(place((1, "a")), place((1, "a"), name="spot")) == ['ALTER TYPE "public"."place" RENAME TO "spot"']
+    assert renames(("public", "place"), ("public", "spot")) == ['ALTER TYPE "public"."place" RENAME TO "spot"']
 
 
 @pytest.mark.parametrize(

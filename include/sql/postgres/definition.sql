@@ -150,7 +150,7 @@ $sluice$;
 --   <composite schema="public" name="place" number="16400"><attribute pos="1" type="text" collation="…">street</attribute>…
 --   A number stays when its type is renamed.
 --   <range schema="public" name="span" subtype="time without time zone" opclass="pg_catalog.time_ops" multirange_schema="public"
---   multirange="spans" collation="…" diff="…"/>: only those that consist of nothing but functions of PostgreSQL.
+--   multirange="spans" number="16410" collation="…" diff="…"/>: only those that consist of nothing but functions of PostgreSQL.
 --   <collation schema="public" name="fold" provider="i" deterministic="false" locale="…" collate="…" ctype="…" rules="…"/>
 --   Those of extensions are not among them. Empty without any.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_types(p_relid oid) RETURNS text
@@ -182,7 +182,7 @@ BEGIN
         SELECT '<range schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="' || ${schema}.${prefix}xml_escape(t.typname)
             || '" subtype="' || ${schema}.${prefix}xml_escape(format_type(r.rngsubtype, NULL)) || '" opclass="pg_catalog.'
             || ${schema}.${prefix}xml_escape(quote_ident(o.opcname)) || '" multirange_schema="' || ${schema}.${prefix}xml_escape(mn.nspname)
-            || '" multirange="' || ${schema}.${prefix}xml_escape(m.typname) || '"'
+            || '" multirange="' || ${schema}.${prefix}xml_escape(m.typname) || '" number="' || t.oid::text || '"'
             || CASE WHEN r.rngcollation <> s.typcollation THEN ' collation="'
                 || ${schema}.${prefix}xml_escape(${schema}.${prefix}collation_name(r.rngcollation)) || '"' ELSE '' END
             || coalesce((SELECT ' diff="pg_catalog.' || ${schema}.${prefix}xml_escape(quote_ident(f.proname)) || '"' FROM pg_proc f

@@ -93,6 +93,8 @@ class RangeType:
     multirange: str
     collation: str | None = None
     diff: str | None = None
+    number: str | None = None
+    """Does not change when the range or its multirange is renamed; None in items of earlier installations."""
 
 
 @dataclass(frozen=True)

@@ -389,7 +389,8 @@ class Alterer:
 
     def _follow_composites(self, old: TableDefinition, new: TableDefinition) -> None:
         if self._of_master is None:
-            for schema in {composite.schema for composite in new.composites}:
+            schemas = {composite.schema for composite in new.composites}
+            for schema in schemas.union(*((one.schema, one.multirange_schema) for one in new.ranges)):
                 self._create_schema(new.table, schema)
             new_types.follow_names(self.connection, old, new, partial(self._do, new.table))
             for absent in (absent for definition, absent in self._postponed if definition == new):

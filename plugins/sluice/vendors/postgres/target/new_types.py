@@ -116,27 +116,48 @@ def attributes(connection: Session, wanted: CompositeType) -> list[str] | None:
 
 
 def absent(connection: Session, definition: TableDefinition, items: Sequence[DefinitionChange]) -> TableDefinition:
-    """The definition without composite types that the slave has under any name that they have in `items`: it is renamed
-    at its place among them."""
-    numbers = {one.number for one in definition.composites}
-    names: dict[int, dict[tuple[str, str], CompositeType]] = {}
+    """The definition without composite types and ranges that the slave has under any name that they have in `items`:
+    they are renamed at their place among them."""
+    names: dict[str | int | None, set[tuple[str, str]]] = {}
     for each in (known for item in items for known in (item.former, item.defined) if known is not None):
-        for one in each.composites:
-            if one.number in numbers:
-                names.setdefault(one.number, {})[one.schema, one.name] = one
-    there = {
-        number
-        for number, known in names.items()
-        if any(attributes(connection, one) is not None for one in known.values())
-    }
-    return replace(definition, composites=tuple(one for one in definition.composites if one.number not in there))
+        numbered: list[CompositeType | RangeType] = [*each.composites, *each.ranges]
+        for one in numbered:
+            names.setdefault(one.number, set()).add((one.schema, one.name))
+
+    def has(one: CompositeType | RangeType) -> bool:
+        known = names.get(one.number, set()) if one.number is not None else set()
+        return any(_kind(connection, name) in ("c", "r") for name in known)
+
+    return replace(
+        definition,
+        composites=tuple(one for one in definition.composites if not has(one)),
+        ranges=tuple(one for one in definition.ranges if not has(one)),
+    )
+
+
+def _kind(connection: Session, name: tuple[str, str]) -> str | None:
+    """The kind of the slave's type of that schema and name, as `pg_type.typtype` has it; None without one."""
+    row = connection.execute(
+        "SELECT t.typtype::text FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace "
+        "WHERE n.nspname = %s AND t.typname = %s",
+        name,
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def follow_names(connection: Session, old: TableDefinition, new: TableDefinition, run: Callable[[str], None]) -> None:
-    """Renames composite types by `run`."""
-    for was, wanted in _both(old, new):
-        if attributes(connection, wanted) is None and attributes(connection, was) is not None:
-            for statement in renames(was, wanted):
+    """Renames composite types, ranges and multiranges by `run`."""
+    ranges = {one.number: one for one in old.ranges}
+    changed = [((was.schema, was.name), (now.schema, now.name), "c") for was, now in _both(old, new)]
+    for now in new.ranges:
+        if now.number is not None and (known := ranges.get(now.number)) is not None:
+            changed += [
+                ((known.schema, known.name), (now.schema, now.name), "r"),
+                ((known.multirange_schema, known.multirange), (now.multirange_schema, now.multirange), "m"),
+            ]
+    for former, wanted, kind in changed:
+        if _kind(connection, wanted) is None and _kind(connection, former) == kind:
+            for statement in renames(former, wanted):
                 run(statement)
 
 
@@ -155,13 +176,13 @@ def _both(old: TableDefinition, new: TableDefinition) -> list[tuple[CompositeTyp
     return [(before.get(one.number, one), one) for one in new.composites]
 
 
-def renames(was: CompositeType, now: CompositeType) -> list[str]:
-    """The statements that give the type its new name and schema."""
+def renames(was: tuple[str, str], now: tuple[str, str]) -> list[str]:
+    """The statements that give a type of schema and name `was` those of `now`."""
     statements = []
-    if was.name != now.name:
-        statements.append(f"ALTER TYPE {quoted(was.schema, was.name)} RENAME TO {quoted(now.name)}")
-    if was.schema != now.schema:
-        statements.append(f"ALTER TYPE {quoted(was.schema, now.name)} SET SCHEMA {quoted(now.schema)}")
+    if was[1] != now[1]:
+        statements.append(f"ALTER TYPE {quoted(*was)} RENAME TO {quoted(now[1])}")
+    if was[0] != now[0]:
+        statements.append(f"ALTER TYPE {quoted(was[0], now[1])} SET SCHEMA {quoted(now[0])}")
     return statements
 
 
