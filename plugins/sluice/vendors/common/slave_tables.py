@@ -107,6 +107,11 @@ class SlaveTable(ColumnsByName[C], ABC):
         """The unique indexes that are not the key itself."""
         return [index for index in self.uniques if set(index.columns) != set(key)]
 
+    @property
+    def may_come_anew(self) -> bool:
+        """Whether a row may be deleted and inserted in place of an update."""
+        return not self.watched
+
 
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
 

@@ -10,25 +10,26 @@ Raises, with everything it did undone and the transaction still usable: `Drift`,
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.counted import counted
-from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
+from sluice.database.apply import Acting
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import Collision, CommitRefused, Conflict, Drift, RowStays, ValueUnfit, rows_found
+from sluice.database.conflicts import Collision, Conflict, Drift, ValueUnfit, rows_found
 from sluice.database.digests import Texts
 from sluice.database.errors import DatabaseRefused, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
-from sluice.model.names import Prefix, TableName
-from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
+from sluice.model.names import TableName
+from sluice.vendors.common.merge import ACTIONS, Merger, PlainApplyTarget, PlainStager, RowSet, StageTable
 from sluice.vendors.common.replay import Replayer, Row, Statement
+from sluice.vendors.common.slave_tables import SlaveTables
 from sluice.vendors.mysql import catalog
 from sluice.vendors.mysql.catalog import MySQLColumn, MySQLSlaveTables, MySQLTable
 from sluice.vendors.mysql.column_types import ColumnTexts, fitting_row
@@ -83,7 +84,7 @@ class MySQLReplayer(Replayer[MySQLTable]):
     is identified by all its columns, and one copy is changed.
     """
 
-    def __init__(self, connection: Session, targets: MySQLSlaveTables):
+    def __init__(self, connection: Session, targets: SlaveTables[MySQLTable]):
         super().__init__(connection, targets)
         self.session = native(connection)
 
@@ -174,26 +175,6 @@ _TOO_WIDE = frozenset({1005, 1117, 1118})
 """Errors of InnoDB about more columns than one of its pages holds. MyISAM, which has no pages, takes them."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """One set of rows in a stage table: `columns` its own, `c1`, `k2`, `b3`, see `NetChanges`."""
-
-    table: str
-    """The quoted name of the table."""
-    columns: tuple[str, ...]
-    rows: int
-    expected: int
-    """The number of rows of the slave that they represent, with copies."""
-
-
-@dataclass(frozen=True)
-class MysqlStaged(Staged):
-    """Net changes in stage tables of the slave."""
-
-    sets: Mapping[str, Rows] = field(default_factory=dict)
-    """By the kinds of `NetChanges`."""
-
-
 def typed(target: MySQLTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]) -> list[MySQLColumn]:
     """Stage columns as columns of a table. Raises `ColumnMissing`."""
     typed_columns = []
@@ -209,49 +190,11 @@ def typed(target: MySQLTable, columns: Sequence[str], key: Sequence[str], names:
     return [replace(column, type=type_) for column, type_ in zip(typed_columns, fitting, strict=True)]
 
 
-def _temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
-    """One kind of rows in a temporary table, which replaces one of that name. Raises `ValueUnfit`.
-
-    Neither this nor the end of the table commits anything.
-    """
-    session.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(name)}")
-    return _filled(session, "TEMPORARY TABLE", quoted(name), changes, kind, target)
-
-
-def _put(
-    connection: Session, changes: NetChanges, target: MySQLTable, *, prefix: Prefix, epoch: int, number: str
-) -> MysqlStaged:
-    """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there.
-
-    In autocommit. Raises `ValueUnfit`, `ColumnMissing`.
-    """
-    session, sets = native(connection), {}
-    for kind, rows in changes.by_kind.items():
-        if rows.num_rows:
-            table = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
-            session.run(f"DROP TABLE IF EXISTS {table}")
-            sets[kind] = _filled(session, "TABLE", table, changes, kind, target)
-    return MysqlStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
-
-
-def _drop(connection: Session, prefix: Prefix, *, below: int) -> int:
-    """Drops the stage tables of epochs below `below`; returns their number."""
-    session = native(connection)
-    begin = f"{prefix.lower}stage_"
-    rows = session.read_schema(
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
-        "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
-        {"here": session.info.database, "begin": begin},
-    ).fetchall()
-    pattern = re.compile(re.escape(begin) + r"(\d+)_")
-    names = [name for (name,) in rows if (match := pattern.match(name)) and int(match[1]) < below]
-    for name in names:
-        session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
-    return len(names)
-
-
-def _filled(session: MySQLSession, what: str, table: str, changes: NetChanges, kind: str, target: MySQLTable) -> Rows:
-    rows: pa.Table = getattr(changes, kind)
+def _filled(
+    session: MySQLSession, name: str, changes: NetChanges, kind: str, target: MySQLTable, what: str = "TABLE"
+) -> StageTable:
+    """One kind of rows in a new table, which replaces one of that name. Raises `ValueUnfit`."""
+    rows, table = changes.by_kind[kind], quoted(name)
     columns = typed(target, changes.columns, changes.key, rows.column_names)
     # Texts compare as the table's own do: two collations cannot be compared at all.
     body = "".join(
@@ -259,6 +202,7 @@ def _filled(session: MySQLSession, what: str, table: str, changes: NetChanges, k
         for column in columns
     )
     create = f"CREATE {what} {table} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body})"
+    session.run(f"DROP {what} IF EXISTS {table}")
     try:
         session.run(f"{create} ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4")
     except StatementFailed as error:
@@ -270,7 +214,7 @@ def _filled(session: MySQLSession, what: str, table: str, changes: NetChanges, k
     except ValueUnfit as unfit:
         raise _named(unfit, changes, rows, target) from unfit
     copies = pc.sum(rows.column("copies")).as_py() if "copies" in rows.column_names else rows.num_rows
-    return Rows(table, tuple(rows.column_names), rows.num_rows, int(copies or 0))
+    return StageTable(table, tuple(rows.column_names), rows.num_rows, int(copies or 0))
 
 
 def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: MySQLTable) -> ValueUnfit:
@@ -287,10 +231,8 @@ def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: MySQL
 
 
 @dataclass(frozen=True)
-class _Set(RowSet[MySQLTable]):
+class _Set(RowSet[MySQLTable, StageTable]):
     """Rows of one kind of one table, staged."""
-
-    rows: Rows
 
     @property
     def same_key(self) -> str:
@@ -317,14 +259,15 @@ class _Set(RowSet[MySQLTable]):
         ]
 
 
-class MySQLMerger(Merger[_Set]):
+class MySQLMerger(Merger[MySQLTable, StageTable, _Set]):
     """Merges into one slave over one session. Foreign keys do not act there, triggers do."""
 
+    row_set = _Set
+    replacing = True
+
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
-        self.connection = connection
+        super().__init__(connection, MySQLSlaveTables(connection, mask), cascades=cascades)
         self.session = native(connection)
-        self.cascades = cascades
-        self.targets = MySQLSlaveTables(connection, mask)
 
     def replayer(self) -> MySQLReplayer:
         return MySQLReplayer(self.connection, self.targets)
@@ -337,52 +280,18 @@ class MySQLMerger(Merger[_Set]):
         """Does nothing: constraints are never deferred here."""
         assert not immediate, immediate
 
-    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
-        """Applies the net changes of a window (or slice). Several of one table must not share keys."""
-        applied = [change for change in changes if isinstance(change, Staged) or change.rows]
-        if not applied:
-            return
-        self.targets.load(change.table for change in applied)
-        # Staging outside of the savepoint: temporary tables come and go without a commit.
-        sets = [one for number, change in enumerate(applied) for one in self._sets(change, number, safe)]
+    def rows_of(self, changes: NetChanges, kind: str, number: int, target: MySQLTable) -> StageTable:
+        """In a temporary table: neither its creation nor its end commits anything."""
+        return _filled(self.session, f"sluice_{number}_{kind}", changes, kind, target, "TEMPORARY TABLE")
+
+    def rows_in(self, staged: StageTable) -> StageTable:
+        return staged
+
+    def apply(self, sets: Sequence[_Set], safe: bool, again: Collection[TableName]) -> None:
         try:
-            with self.session.transaction():
-                self.apply(sets, safe, self._anew(sets, safe))
+            super().apply(sets, safe, again)
         except _Trouble as trouble:
             raise self._meaning(sets, trouble, safe) from None
-
-    # What to do
-
-    def _sets(self, change: NetChanges | Staged, number: int, safe: bool) -> list[_Set]:
-        target = self.targets[change.table]
-        if isinstance(change, NetChanges):
-            staged = {
-                kind: _temporary(self.session, f"sluice_{number}_{kind}", change, kind, target)
-                for kind, rows in change.by_kind.items()
-                if rows.num_rows
-            }
-        else:
-            assert isinstance(change, MysqlStaged), "staged on another vendor's slave"
-            staged = dict(change.sets)
-        compared = change.compared and not safe and bool(change.key)
-        return [
-            _Set(kind, rows.columns, target, change.columns, change.key, compared, rows)
-            for kind, rows in staged.items()
-        ]
-
-    def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
-        """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
-        again = set()
-        for each in sets:
-            if safe and each.kind == "moves" and each.target.has_own(each.columns):
-                raise Collision(each.target.table, "keys of its rows change, which have values that live only here")
-            if not safe and each.changes_unique_values:
-                if each.target.watched or each.target.has_own(each.columns):
-                    raise Collision(
-                        each.target.table, "unique values of its rows change, and these may not go and come"
-                    )
-                again.add(each.target.table)
-        return again
 
     # Doing it
 
@@ -532,33 +441,33 @@ class _Trouble(Exception):
         self.count = count
 
 
-class MySQLStager(Stager):
+class MySQLStager(PlainStager[MySQLTable]):
     """Stages net changes over one session."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
-        self.connection = connection
-        self._targets = MySQLSlaveTables(connection, mask)
+        super().__init__(connection, MySQLSlaveTables(connection, mask))
 
-    def load(self, tables: Iterable[TableName]) -> None:
-        self._targets.load(tables)
-
-    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
-        return _put(self.connection, changes, self._targets[changes.table], prefix=prefix, epoch=epoch, number=number)
+    def filled(self, name: str, changes: NetChanges, kind: str, target: MySQLTable) -> StageTable:
+        return _filled(native(self.connection), name, changes, kind, target)
 
 
-class MySQLApplyTarget(ApplyTarget):
+class MySQLApplyTarget(PlainApplyTarget):
     """A slave as a target of changes."""
 
     Merger = MySQLMerger
     Stager = MySQLStager
-    row_stays = RowStays
 
-    def drop_stages(self, connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-        return _drop(connection, prefix, below=below)
+    def stages(self, connection: Session, begin: str) -> list[str]:
+        session = native(connection)
+        rows = session.read_schema(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
+            "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
+            {"here": session.info.database, "begin": begin},
+        )
+        return [name for (name,) in rows.fetchall()]
 
-    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
-        """None: nothing is checked at the commit."""
-        return None
+    def drop_stage(self, connection: Session, name: str) -> None:
+        native(connection).run(f"DROP TABLE IF EXISTS {quoted(name)}")
 
     def acting(self, connection: Session) -> list[Acting]:
         """Empty: foreign keys do not act in these sessions."""

@@ -28,8 +28,9 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.common.alter import Alterer, TableChange
 from sluice.vendors.common.definitions import Definitions, same_index
 from sluice.vendors.common.load_target import PlainLoadTarget
+from sluice.vendors.common.slave_tables import SlaveTables
 from sluice.vendors.mysql import catalog
-from sluice.vendors.mysql.catalog import DEFINITIONS, MySQLDefinitions, MySQLSlaveTables, MySQLTable, needed_indexes
+from sluice.vendors.mysql.catalog import DEFINITIONS, MySQLDefinitions, MySQLTable, needed_indexes
 from sluice.vendors.mysql.column_types import TEXTS, TYPES, ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession, literal, native, quoted
 from sluice.vendors.mysql.errors import number_of
@@ -380,7 +381,9 @@ class MySQLAlterer(Alterer[MySQLTable]):
 
     definitions: Definitions = DEFINITIONS
 
-    def __init__(self, connection: Session, targets: MySQLSlaveTables, of_master: ColumnTypes, lossy: Sequence[str]):
+    def __init__(
+        self, connection: Session, targets: SlaveTables[MySQLTable], of_master: ColumnTypes, lossy: Sequence[str]
+    ):
         super().__init__(connection, targets, of_master, lossy)
         self.session = native(connection)
 

@@ -8,26 +8,27 @@ Raises, with everything it did undone and the transaction still usable: `Drift`,
 `ColumnMissing`, `SlaveTableMissing`.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice import sql_files
-from sluice.database.apply import Acting, ApplyTarget, Staged, Stager
+from sluice.database.apply import Acting
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import Collision, CommitRefused, Conflict, Drift, RowStays, rows_found
+from sluice.database.conflicts import Collision, Conflict, Drift, rows_found
 from sluice.database.digests import Texts
 from sluice.database.errors import DatabaseRefused, ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.change import RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
-from sluice.model.names import Prefix, TableName
-from sluice.vendors.common.merge import ACTIONS, Merger, RowSet
+from sluice.model.names import TableName
+from sluice.vendors.common.merge import ACTIONS, Merger, PlainApplyTarget, PlainStager, RowSet, StageTable
 from sluice.vendors.common.replay import Replayer, Row, Statement
+from sluice.vendors.common.slave_tables import SlaveTables as PlainSlaveTables
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.column_types import SHORT
@@ -60,7 +61,7 @@ from sluice.vendors.oracle.target.tables import (
 class OracleReplayer(Replayer[SlaveTable]):
     """Replays changes into one slave over one session."""
 
-    def __init__(self, connection: Session, targets: SlaveTables):
+    def __init__(self, connection: Session, targets: PlainSlaveTables[SlaveTable]):
         super().__init__(connection, targets)
         self.session = native(connection)
 
@@ -118,20 +119,11 @@ _MARK = "\x01"
 
 
 @dataclass(frozen=True)
-class StageTable:
-    """One set of rows in a stage table."""
+class Parts:
+    """Rows of one kind, some at a time."""
 
-    table: str
     columns: tuple[str, ...]
-    rows: int
-
-
-@dataclass(frozen=True)
-class OracleStaged(Staged):
-    """Net changes in stage tables of the slave."""
-
-    sets: Mapping[str, StageTable] = field(default_factory=dict)
-    """The sets by the kinds of `NetChanges`."""
+    read: Callable[[], Iterator[list[StagedRow]]]
 
 
 def parts_of(rows: "pa.Table") -> Iterator[list[StagedRow]]:
@@ -149,41 +141,8 @@ def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[St
         yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in rows]
 
 
-def _put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> OracleStaged:
-    """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there. In autocommit."""
-    session, sets = native(connection), {}
-    for kind, rows in changes.by_kind.items():
-        if rows.num_rows:
-            name = f"{prefix.lower}stage_{epoch}_{number}_{kind}"
-            _drop(session, _present(session, name))
-            sets[kind] = _filled(session, quoted(name), rows)
-    return OracleStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
-
-
-def _drop_stages(connection: Session, prefix: Prefix, *, below: int) -> int:
-    """Drops the stage tables of epochs under `below`; how many."""
-    session, begin = native(connection), f"{prefix.lower}stage_"
-    pattern = re.compile(re.escape(begin) + r"(\d+)_")
-    names = [name for name in _present(session, begin) if (match := pattern.match(name)) and int(match[1]) < below]
-    _drop(session, names)
-    return len(names)
-
-
-def _present(session: OracleSession, begin: str) -> list[str]:
-    """The stage tables whose names begin so."""
-    text = (
-        "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner "
-        "AND SUBSTR(t.TABLE_NAME, 1, LENGTH(:beginning)) = :beginning"
-    )
-    return [name for (name,) in session.run(text, {"owner": session.schema, "beginning": begin})]
-
-
-def _drop(session: OracleSession, names: Sequence[str]) -> None:
-    for name in names:
-        session.run(f"DROP TABLE {quoted(name)} PURGE")
-
-
-def _filled(session: OracleSession, table: str, rows: "pa.Table") -> StageTable:
+def _filled(session: OracleSession, name: str, rows: "pa.Table") -> StageTable:
+    table = quoted(name)
     columns = tuple(rows.column_names)
     lines = ["row_no NUMBER(19) NOT NULL PRIMARY KEY"]
     for name in columns:
@@ -201,7 +160,7 @@ def _filled(session: OracleSession, table: str, rows: "pa.Table") -> StageTable:
             marked = ({name: _marked(value) for name, value in row.items()} for row in part)
             session.run_many(text, [{"row_no": done + at, **row} for at, row in enumerate(marked, start=1)])
             done += len(part)
-    return StageTable(table, columns, rows.num_rows)
+    return StageTable(table, columns, rows.num_rows, 0)
 
 
 def _marked(value: str | int | None) -> str | int | None:
@@ -213,10 +172,8 @@ def _unmarked(value: str | int | None) -> str | int | None:
 
 
 @dataclass(frozen=True)
-class _Set(RowSet[SlaveTable]):
+class _Set(RowSet[SlaveTable, Parts]):
     """Rows of one kind of one table."""
-
-    parts: Callable[[], Iterator[list[StagedRow]]]
 
     def own(self, name: str) -> SlaveColumn:
         """The slave's column that `c1`, `k2` or `b3` is of. Raises `ColumnMissing`."""
@@ -257,14 +214,14 @@ class _Set(RowSet[SlaveTable]):
         return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
 
 
-class OracleMerger(Merger[_Set]):
+class OracleMerger(Merger[SlaveTable, Parts, _Set]):
     """Merges into one slave over one session. Foreign keys and triggers act there."""
 
+    row_set = _Set
+
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
-        self.connection = connection
+        super().__init__(connection, SlaveTables(connection, mask), cascades=cascades)
         self.session = native(connection)
-        self.cascades: bool = cascades
-        self.targets: SlaveTables = SlaveTables(connection, mask)
 
     def replayer(self) -> OracleReplayer:
         return OracleReplayer(self.connection, self.targets)
@@ -278,55 +235,16 @@ class OracleMerger(Merger[_Set]):
         assert not immediate, immediate
         self.session.run("SET CONSTRAINTS ALL DEFERRED")
 
-    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
-        """Applies the net changes of a window (or slice). Several of one table must not share keys."""
-        applied = [change for change in changes if isinstance(change, Staged) or change.rows]
-        if not applied:
-            return
-        self.targets.load(change.table for change in applied)
-        order = {table: index for index, table in enumerate(self.targets.order({each.table for each in applied}))}
-        sets = [one for change in applied for one in self._sets(change, safe)]
-        sets.sort(key=lambda each: order[each.target.table])
-        again = self._anew(sets, safe)
-        with self.session.transaction():
-            self.apply(sets, safe, again)
+    def rows_of(self, changes: NetChanges, kind: str, number: int, target: SlaveTable) -> Parts:
+        rows = changes.by_kind[kind]
+        return Parts(tuple(rows.column_names), partial(parts_of, rows))
 
-    # What to do
+    def rows_in(self, staged: StageTable) -> Parts:
+        return Parts(staged.columns, partial(staged_parts, self.session, staged))
 
-    def _sets(self, change: NetChanges | Staged, safe: bool) -> list[_Set]:
-        target = self.targets[change.table]
-        sources: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[list[StagedRow]]]]] = {}
-        if isinstance(change, NetChanges):
-            for kind, rows in change.by_kind.items():
-                if rows.num_rows:
-                    sources[kind] = tuple(rows.column_names), lambda rows=rows: parts_of(rows)  # type: ignore[misc]
-        else:
-            assert isinstance(change, OracleStaged), "staged on another vendor's slave"
-            for kind, staged in change.sets.items():
-                sources[kind] = (
-                    staged.columns,
-                    lambda staged=staged: staged_parts(self.session, staged),  # type: ignore[misc]
-                )
-        compared = change.compared and not safe and bool(change.key)
-        return [
-            _Set(kind, names, target, change.columns, change.key, compared, parts)
-            for kind, (names, parts) in sources.items()
-        ]
-
-    def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
-        """Tables whose changed rows are deleted and inserted, because others may need their former unique values."""
-        again = set()
-        for each in sets:
-            lives = each.target.has_own(each.columns) or not each.target.may_come_anew
-            if safe and each.kind == "moves" and lives:
-                raise Collision(each.target.table, "keys of its rows change, which may not go and come")
-            if not safe and each.changes_unique_values:
-                if lives:
-                    raise Collision(
-                        each.target.table, "unique values of its rows change, and these may not go and come"
-                    )
-                again.add(each.target.table)
-        return again
+    def in_order(self, sets: list[_Set]) -> list[_Set]:
+        order = self.targets.order({each.target.table for each in sets})
+        return sorted(sets, key=lambda each: order.index(each.target.table))
 
     # Doing it
 
@@ -354,13 +272,13 @@ class OracleMerger(Merger[_Set]):
         names, values = (", ".join(part) for part in zip(*each.written, strict=True))
         update = f"UPDATE {each.target.qualified} t SET {sets} WHERE {each.under(each.new_key_places)}"
         insert = f"INSERT INTO {each.target.qualified} ({names}) VALUES ({values})"
-        for part in each.parts():
+        for part in each.rows.read():
             counts = self._counts(each, update, part)
             self._counts(each, insert, [row for row, count in zip(part, counts, strict=True) if count == 0])
 
     def _run(self, each: _Set, text: str, *, expected: int | str | None) -> None:
         """`expected`: how many rows of the slave each row must touch, or where that stands; None: any number."""
-        for part in each.parts():
+        for part in each.rows.read():
             counts = self._counts(each, text, part)
             for row, count in zip(part, counts, strict=True):
                 number = row[expected] if isinstance(expected, str) else expected
@@ -398,36 +316,36 @@ def _text(value: str | int | None) -> str | None:
     return None if value is None else str(value)
 
 
-class OracleStager(Stager):
+class OracleStager(PlainStager[SlaveTable]):
     """Stages net changes over one session."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
-        self.connection = connection
-        self._targets = SlaveTables(connection, mask)
+        super().__init__(connection, SlaveTables(connection, mask))
 
-    def load(self, tables: Iterable[TableName]) -> None:
-        self._targets.load(tables)
-
-    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
-        target = self._targets[changes.table]
-        for name in (*changes.columns, *changes.key):
-            target.column(name)
-        return _put(self.connection, changes, prefix=prefix, epoch=epoch, number=number)
+    def filled(self, name: str, changes: NetChanges, kind: str, target: SlaveTable) -> StageTable:
+        for column in (*changes.columns, *changes.key):
+            target.column(column)
+        for present in APPLYING.stages(self.connection, name):
+            APPLYING.drop_stage(self.connection, present)
+        return _filled(native(self.connection), name, changes.by_kind[kind])
 
 
-class OracleApplyTarget(ApplyTarget):
+class OracleApplyTarget(PlainApplyTarget):
     """A slave as a target of changes."""
 
     Merger = OracleMerger
     Stager = OracleStager
-    row_stays = RowStays
 
-    def drop_stages(self, connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-        return _drop_stages(connection, prefix, below=below)
+    def stages(self, connection: Session, begin: str) -> list[str]:
+        session = native(connection)
+        text = (
+            "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner "
+            "AND SUBSTR(t.TABLE_NAME, 1, LENGTH(:beginning)) = :beginning"
+        )
+        return [name for (name,) in session.run(text, {"owner": session.schema, "beginning": begin})]
 
-    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
-        """None: errors of deferred constraints name them."""
-        return None
+    def drop_stage(self, connection: Session, name: str) -> None:
+        native(connection).run(f"DROP TABLE {quoted(name)} PURGE")
 
     def acting(self, connection: Session) -> list[Acting]:
         """The foreign keys that delete rows, or set them to NULL, when others are deleted."""

@@ -67,8 +67,7 @@ class SlaveTable(PlainSlaveTable[SlaveColumn]):
 
     @property
     def may_come_anew(self) -> bool:
-        """Whether a row may be deleted and inserted in place of an update."""
-        return not self.watched and not self.referred
+        return super().may_come_anew and not self.referred
 
 
 class Words:
@@ -367,7 +366,9 @@ class OracleAlterer(Alterer[SlaveTable]):
 
     definitions: Definitions = DEFINITIONS
 
-    def __init__(self, connection: Session, targets: SlaveTables, of_master: ColumnTypes, lossy: Sequence[str]):
+    def __init__(
+        self, connection: Session, targets: PlainSlaveTables[SlaveTable], of_master: ColumnTypes, lossy: Sequence[str]
+    ):
         super().__init__(connection, targets, of_master, lossy)
         self.session = native(connection)
 
