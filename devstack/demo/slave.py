@@ -5,7 +5,7 @@ from devstack.demo.master import SCHEMAS, install_hstore, recreate_database
 from devstack.mariadb import MariaDBServer
 from devstack.postgres import PostgresServer
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.session_settings import silence_statement
+from sluice.vendors.postgres.sessions import silence_statement
 
 
 def make(server: PostgresServer | MariaDBServer) -> None:

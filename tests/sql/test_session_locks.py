@@ -12,7 +12,7 @@ from sluice.database.control import LoadRuns
 from sluice.database.errors import DatabaseError, LockNotAvailable
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import session_locks, sessions
+from sluice.vendors.postgres import sessions
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.target import load_ownership
 
@@ -66,7 +66,7 @@ def test_locks_that_anybody_may_take_stop_no_load_and_no_apply(
             load_ownership.claim_in_turn(loader, P, "dr1")
         with job.transaction():
             load_ownership.no_claims(job, P, "dr1")
-        with session_locks.named_lock(loader, "sluice ddl DEMO_ dr1"):
+        with sessions.named_lock(loader, "sluice ddl DEMO_ dr1"):
             # What it saw in pg_locks, once that is free again.
             seen = mischief.execute(
                 "SELECT classid::bigint::bit(32)::int, objid::bigint::bit(32)::int FROM pg_locks "
@@ -80,7 +80,7 @@ def test_locks_that_anybody_may_take_stop_no_load_and_no_apply(
         with loader.transaction():
             assert not load_ownership.claiming(loader, P, "dr1", "j")
         load_ownership.lock(loader, P, "dr1")
-        with session_locks.named_lock(loader, "sluice ddl DEMO_ dr1"):
+        with sessions.named_lock(loader, "sluice ddl DEMO_ dr1"):
             pass
 
 
@@ -123,7 +123,7 @@ def test_claims_and_the_job_that_allows_none_exclude_each_other(session: Callabl
         assert load_ownership.claiming(loader, P, "dr1", "j")
         assert load_ownership.claiming(another, P, "dr1", "j"), "claims do not exclude each other"
         thread.start()
-        while not session_locks.holders(loader, "no load claims DEMO_ dr1"):
+        while not sessions.holders(loader, "no load claims DEMO_ dr1"):
             time.sleep(0.02)
         assert not given_back
     while not given_back:
@@ -148,9 +148,9 @@ def test_never_two_have_it(session: Callable[[], PostgresSession], beyond: str) 
             for _ in range(6):
                 with connection.transaction():
                     if beyond == "transaction":
-                        session_locks.lock_transaction(connection, "x")
+                        sessions.lock_transaction(connection, "x")
                     else:
-                        while not session_locks.take(connection, "x"):
+                        while not sessions.take(connection, "x"):
                             time.sleep(0.01)
                     inside += 1
                     most = max(most, inside)
@@ -158,7 +158,7 @@ def test_never_two_have_it(session: Callable[[], PostgresSession], beyond: str) 
                     turns += 1
                     inside -= 1
                 if beyond == "session":
-                    session_locks.release(connection, "x")
+                    sessions.release(connection, "x")
         except (DatabaseError, AssertionError) as error:
             failures.append(error)
 
@@ -175,12 +175,12 @@ def test_a_lock_leaves_no_transaction_open(database: Callable[..., ConnectionInf
     """Else what the session commits afterwards would be a part of it, and be lost with it."""
     idle = psycopg.pq.TransactionStatus.IDLE
     with sessions.connect(database(), application="test") as connection:
-        with session_locks.named_lock(connection, "a"):
+        with sessions.named_lock(connection, "a"):
             assert connection.info.transaction_status is idle
-        assert session_locks.take(connection, "b")
-        assert session_locks.holders(connection, "b") == []
-        session_locks.release(connection, "b")
+        assert sessions.take(connection, "b")
+        assert sessions.holders(connection, "b") == []
+        sessions.release(connection, "b")
         assert connection.info.transaction_status is idle
-        with connection.transaction(), session_locks.named_lock(connection, "c"):
+        with connection.transaction(), sessions.named_lock(connection, "c"):
             connection.execute("CREATE TABLE public.made ()")
         assert connection.info.transaction_status is idle

@@ -23,7 +23,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import RejectStatus
 from sluice.model.table_state import TableState
-from sluice.vendors.postgres import session_settings
+from sluice.vendors.postgres import sessions
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.errors import raises_code
@@ -487,7 +487,7 @@ def test_a_table_that_loses_its_key_is_refused(kept: Callable[..., Rig]) -> None
 def test_foreign_keys_that_act_are_refused(kept: Callable[..., Rig]) -> None:
     tables = TABLE + "; CREATE TABLE public.child (id int PRIMARY KEY, t int REFERENCES public.t ON DELETE CASCADE)"
     pair = kept(tables, slave_role=True)
-    allow = re.escape(session_settings.allow_silence(pair.slave))
+    allow = re.escape(sessions.allow_silence(pair.slave))
     with pair.apply() as running, raises_code("triggers-active", match=allow):
         pair.await_applied(running)
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.database.conflicts import Drift
-from sluice.vendors.postgres import session_settings
+from sluice.vendors.postgres import sessions
 from sluice.vendors.postgres.connection import connect
 from tests.errors import raises_code
 from tests.examples import examples
@@ -159,7 +159,7 @@ def test_a_foreign_key_that_only_the_slave_has_deletes_no_row(rig: Callable[...,
             pair.master.execute("DELETE FROM public.p")
             with raises_code("unknown-cascade"):
                 pair.await_current()
-    allow = re.escape(session_settings.allow_silence(pair.slave))
+    allow = re.escape(sessions.allow_silence(pair.slave))
     with pair.apply(), raises_code("unknown-cascade", match=f"alone of public.c: FOREIGN KEY .*{allow}"):
         pair.await_that(lambda: False)
     pair.slave.execute("ALTER TABLE public.c DROP CONSTRAINT alone")

@@ -20,7 +20,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
-from sluice.vendors.postgres import catalog, session_locks
+from sluice.vendors.postgres import catalog, sessions
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.tables_registry import Registry
@@ -310,7 +310,7 @@ def test_a_block_claimed_while_its_load_is_canceled_leaves_no_block(pair_of: Mak
             claim = store.claim()
             assert claim is not None
             cancel.start()
-            until(lambda: session_locks.holders(look, f"no load claims {update.prefix} {update.slave.name}"))
+            until(lambda: sessions.holders(look, f"no load claims {update.prefix} {update.slave.name}"))
             assert store.begin(claim.block, ("500",), "job/1")
         cancel.join()
     assert pair.state() is SlaveState.NORMAL and not pair.blocks()

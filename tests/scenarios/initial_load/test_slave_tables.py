@@ -13,7 +13,7 @@ from sluice.load import steps
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import catalog, session_settings
+from sluice.vendors.postgres import catalog, sessions
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target import constraints
 from tests.errors import raises_code
@@ -27,7 +27,7 @@ def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Rig]:
     reader = postgres.info(accounts.DATABASE, accounts.ACCOUNT)
     pair = pair_of("public.*", '"Mixed Case".*', master=reader, role=True, block_rows=40_000, schema=accounts.SCHEMA)
     with postgres.connect() as admin:
-        admin.execute(session_settings.allow_silence(pair.slave).encode())
+        admin.execute(sessions.allow_silence(pair.slave).encode())
     yield pair
     pair.master.close()
     with postgres.connect() as admin:
@@ -317,7 +317,7 @@ def test_a_role_without_replica_rights_is_told_which_foreign_keys_stand_in_its_w
     pair.capture()
     update = pair.update()
     steps.begin(update, pair.store)
-    allow = re.escape(session_settings.allow_silence(pair.slave))
+    allow = re.escape(sessions.allow_silence(pair.slave))
     with pytest.raises(TablesDiffer, match=rf"c_p_fkey → public\.p would be violated .* {allow}"):
         steps.create_tables(update)
     pair.slave.execute("ALTER TABLE public.c DROP CONSTRAINT c_p_fkey")

@@ -23,7 +23,7 @@ from sluice.model.issue import Issue, fixes
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
-from sluice.vendors.postgres.session_settings import GRANTABLE_SETTINGS, silence_statement
+from sluice.vendors.postgres.sessions import GRANTABLE_SETTINGS, silence_statement
 
 ADMINISTRATOR = "postgres"
 """The account that every server has initially."""

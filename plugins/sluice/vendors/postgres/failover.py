@@ -1,39 +1,48 @@
-"""What a failover needs from a PostgreSQL database: definitions, sequences, and its record on the slave."""
+"""What a failover needs from a PostgreSQL database (`sluice.database.failover.FailoverSupport`): definitions,
+sequences, changed rows, and its record on the slave."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
 from sluice.control.checkpoint import CheckpointStore
-from sluice.database.failover import FailoverTable
+from sluice.database.digests import Compared, Method, Texts
+from sluice.database.failover import ChangedRows, FailoverTable
 from sluice.database.session import Rows, Session
+from sluice.model import content
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet, Switch, switches_of
+from sluice.model.guid import key_values
 from sluice.model.issue import Issue, Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position, Window
 from sluice.model.schema_definitions import Definition, Difference
+from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_locks
+from sluice.vendors.postgres import catalog, digest, own_schema, privileges, sequences, sessions
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
+from sluice.vendors.postgres.digest import Digest
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.issues import issue
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.privileges import Account
-from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
+from sluice.vendors.postgres.sessions import be_durable, limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.window_condition import Condition
+from sluice.vendors.postgres.source.write_guard import Guard as Guard
 from sluice.vendors.postgres.target import constraints
 
+PAST_TRIGGERS = "as a session with session_replication_role = replica does"
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """Errors that a person can correct or ignore: a missing object, a name that is taken, a missing privilege."""
 _NOT_GRANTED = "01007"
 """A GRANT without the right to grant: for PostgreSQL a warning, not an error."""
 LOCK_SECONDS = 10.0
 """How long a statement that completes the slave may wait for a lock."""
+_OF_ROWS = ("INSERT", "UPDATE", "DELETE")
 _WHOLE_NUMBERS = ("smallint", "integer", "bigint", "numeric")
 
 
@@ -54,7 +63,7 @@ class FailoverStore:
         """Makes the table where it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
         if not self._current():
             with self.connection.transaction():
-                session_locks.lock_transaction(self.connection, "slave resources")
+                sessions.lock_transaction(self.connection, "slave resources")
                 own_schema.secure(self.connection, self._own)
                 self.connection.execute(sql_files.render("postgres", "slave_resources_failover", **self._names))
 
@@ -420,3 +429,44 @@ def validate_constraints(connection: Session, tables: Sequence[TableName]) -> li
             except psycopg.errors.IntegrityError as error:
                 violated.append(f"{one.name} of {one.table}: {in_one_line(error)}")
     return violated
+
+
+# Compared within a failover: the rows of a window of ITEMS by their keys, and digests of rows by keys.
+
+
+def changed_rows(
+    connection: Session, prefix: Prefix, schema: str, window: Window, shapes: Iterable[TableShape], most: int
+) -> tuple[dict[TableName, ChangedRows], int]:
+    """See `sluice.database.failover.FailoverSupport`. Only keys leave the server, and the images of rows that got
+    another key. Raises psycopg's errors."""
+    names = {"prefix": prefix.lower, "schema": quoted(schema)}
+    statement = sql_files.render(
+        "postgres", "failover_changed", window=Condition.of(window).sql, most=str(int(most)), **names
+    )
+    keys = {shape.table: [column.name for column in shape.key] for shape in shapes}
+    found: dict[TableName, ChangedRows] = {}
+    rows = connection.execute(statement.encode()).fetchall()
+    for _, table_schema, name, guid, action, after, before in rows:
+        table = TableName(table_schema, name)
+        if table not in keys:
+            continue
+        of_table, key = found.setdefault(table, ChangedRows()), keys[table]
+        if action not in _OF_ROWS:
+            of_table.others.add(action)
+        elif after is not None:
+            new = dict(content.parse(after))
+            for row in (new, new | dict(content.parse(before or ""))):
+                of_table.keys.add(tuple(row[column] for column in key))
+        elif key:
+            of_table.keys.add(tuple(key_values(guid, len(key))))
+        else:
+            of_table.keys.add(())
+    return found, rows[0][0] if rows else 0
+
+
+def row_digests(
+    connection: Session, shape: TableShape, columns: tuple[Compared, ...], keys: Sequence[Texts]
+) -> list[int | None]:
+    """See `sluice.database.failover.FailoverSupport`. Raises psycopg's errors."""
+    key = tuple(column.name for column in shape.key)
+    return digest.digests_of_keys(connection, Digest(shape, columns, key, Method.MD5), keys)

@@ -10,7 +10,7 @@ from sluice.model.issue import ADMINISTRATOR, Issue, Severity
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.privileges import OLDEST, Account, Foreign, Schema
 from sluice.vendors.postgres.sequences import quoted_name
-from sluice.vendors.postgres.session_settings import silence_statement
+from sluice.vendors.postgres.sessions import silence_statement
 
 BESIDE_LOADERS = 6
 """The connections of a replication on each server, without those of the loaders of an initial update."""

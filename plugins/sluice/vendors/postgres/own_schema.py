@@ -17,7 +17,7 @@ from sluice.errors import Terminal
 from sluice.model.issue import MASTER, Issue, slave_side
 from sluice.model.names import Prefix
 from sluice.paths import PROGRAM
-from sluice.vendors.postgres import privileges, session_locks
+from sluice.vendors.postgres import privileges, sessions
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.issues import issue, listed, of_foreign, schema_issue
 
@@ -173,7 +173,7 @@ def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> Non
     try:
         with connection.transaction():
             # Two sessions may create it at the same time.
-            session_locks.lock_transaction(connection, "schema")
+            sessions.lock_transaction(connection, "schema")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
         issue = schema_issue(privileges.role(connection), absent, "Sluice's own objects are made there")

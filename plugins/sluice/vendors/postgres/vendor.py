@@ -2,19 +2,16 @@
 
 from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ReaderClass
-from sluice.database.failover import FailoverSupport
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import MasterPreflight
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import MasterRows, RowFormat
 from sluice.database.schema import MasterSchemas
-from sluice.database.session import Sessions
 from sluice.database.vendor import Master
 from sluice.vendors.postgres import (
     accounts,
     catalog,
     column_types,
-    connection,
     domains,
     failover,
     fetch_rows,
@@ -24,43 +21,20 @@ from sluice.vendors.postgres import (
     row_copy,
     row_selection,
     sequences,
-    session_locks,
-    session_settings,
     sessions,
     types,
     views,
-    watchdog,
 )
-from sluice.vendors.postgres.changed_rows import changed_rows, row_digests
 from sluice.vendors.postgres.digester import PostgresDigester
 from sluice.vendors.postgres.row_copy import RowStream
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source import preflight_master, server_load, snapshot, write_guard
+from sluice.vendors.postgres.source import preflight_master, server_load, snapshot
 from sluice.vendors.postgres.source.broadcasts import PostgresBroadcasts
 from sluice.vendors.postgres.source.queue import PostgresQueue
 from sluice.vendors.postgres.source.resources import PostgresCapture
 from sluice.vendors.postgres.target import constraints, following, load_ownership, not_null, preflight_slave
 from sluice.vendors.postgres.target import tables as table_definitions
 from sluice.vendors.postgres.target.control_tables import PostgresTables
-
-
-class PostgresSessions(Sessions):
-    """Sessions of services."""
-
-    SEE_LOCKS = session_locks.SEE_LOCKS
-    connect = staticmethod(sessions.connect)
-    named_lock = staticmethod(session_locks.named_lock)
-    end_with_client = staticmethod(connection.end_with_client)
-    begin_applying = staticmethod(session_settings.begin_applying)
-    may_silence = staticmethod(session_settings.may_silence)
-    allow_silence = staticmethod(session_settings.allow_silence)
-    limit_lock_waits = staticmethod(session_settings.limit_lock_waits)
-    be_durable = staticmethod(session_settings.be_durable)
-    begin_reading = staticmethod(watchdog.begin_reading)
-    end_when_idle = staticmethod(watchdog.end_when_idle)
-    waiters = staticmethod(watchdog.waiters)
-    interrupt = staticmethod(watchdog.interrupt)
-    cut = staticmethod(watchdog.cut)
 
 
 class PostgresRows(MasterRows):
@@ -141,35 +115,13 @@ class PostgresLoadTarget(LoadTarget):
     advance_sequences = staticmethod(sequences.advance)
 
 
-class PostgresFailover(FailoverSupport):
-    """What a failover needs of a database."""
-
-    PAST_TRIGGERS = "as a session with session_replication_role = replica does"
-    FailoverStore = failover.FailoverStore
-    Guard = write_guard.Guard
-    definitions = staticmethod(failover.definitions)
-    sequence_values = staticmethod(failover.sequence_values)
-    server_time = staticmethod(failover.server_time)
-    sheet = staticmethod(failover.sheet)
-    sessions_of = staticmethod(failover.sessions_of)
-    missing_rights = staticmethod(failover.missing_rights)
-    make = staticmethod(failover.make)
-    undo = staticmethod(failover.undo)
-    set_sequence = staticmethod(failover.set_sequence)
-    changed_since = staticmethod(failover.changed_since)
-    changed_rows = staticmethod(changed_rows)
-    row_digests = staticmethod(row_digests)
-    follow = staticmethod(failover.follow)
-    validate_constraints = staticmethod(failover.validate_constraints)
-
-
 class Postgres(Master):
     """Parts that need pyarrow are imported at their first use."""
 
     position = staticmethod(SnapshotPosition.parse)
     located = staticmethod(accounts.located)
     own_tables = PostgresTables
-    sessions = PostgresSessions()
+    sessions = sessions
     queue = PostgresQueue
     capture = PostgresCapture
     broadcasts = PostgresBroadcasts
@@ -183,7 +135,7 @@ class Postgres(Master):
     selection = row_selection
     load_target = PostgresLoadTarget()
     preflight = PostgresPreflight()
-    failover = PostgresFailover()
+    failover = failover
     accounts = accounts
     contents = accounts
     server_load = server_load

@@ -13,7 +13,7 @@ from sluice.database import lock_waits
 from sluice.database.broadcasts import Query, Queued, Waiting
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.model.position import Position
-from sluice.vendors.postgres.session_settings import limit_lock_waits
+from sluice.vendors.postgres.sessions import limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.bound import Bound
 from sluice.vendors.postgres.source.queue import PostgresQueue

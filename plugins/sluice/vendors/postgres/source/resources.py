@@ -18,7 +18,7 @@ from sluice.database.capture import Installation, Line, ResourcesMissing, Resour
 from sluice.errors import Terminal
 from sluice.model.issue import MASTER
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import own_schema, session_locks
+from sluice.vendors.postgres import own_schema, sessions
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.source.bound import Bound
 from sluice.vendors.postgres.source.tables_registry import Registry
@@ -227,7 +227,7 @@ class PostgresCapture(Bound):
 
     def lock(self) -> None:
         """Locks the prefix against other installers until the transaction ends."""
-        session_locks.lock_transaction(self.session, f"install {self.schema}.{self.prefix.lower}")
+        sessions.lock_transaction(self.session, f"install {self.schema}.{self.prefix.lower}")
 
     @property
     def latest(self) -> int:

@@ -14,8 +14,7 @@ from sluice.database.session import Rows, Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.session_locks import SEE_LOCKS
-from sluice.vendors.postgres.session_settings import limit_lock_waits
+from sluice.vendors.postgres.sessions import SEE_LOCKS, limit_lock_waits
 
 log = logging.getLogger("sluice.failover")
 

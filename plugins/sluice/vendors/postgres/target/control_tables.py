@@ -6,7 +6,7 @@ from typing import Any
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import own_schema, session_locks
+from sluice.vendors.postgres import own_schema, sessions
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
@@ -35,7 +35,7 @@ class PostgresTables:
         if self._installed() and self._is_current():
             return
         # IF NOT EXISTS still races with another session that creates the same table.
-        session_locks.lock_transaction(self.connection, "slave resources")
+        sessions.lock_transaction(self.connection, "slave resources")
         own_schema.secure(self.connection, self._own)
         self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
 

@@ -18,7 +18,7 @@ from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
-from sluice.vendors.postgres import domains, sequences, session_locks, views
+from sluice.vendors.postgres import domains, sequences, sessions, views
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
@@ -167,7 +167,7 @@ def _run(connection: Session, kind: DefinedKind, text: str) -> None:
 def _await_turn(connection: Session, kind: DefinedKind) -> None:
     """In the transaction that changes a domain: the server locks none, and of two at once the second one fails."""
     if kind is DefinedKind.DOMAINS:
-        session_locks.lock_transaction(connection, "domains")
+        sessions.lock_transaction(connection, "domains")
 
 
 def _require(done: Completed) -> None:

@@ -5,7 +5,7 @@ from sluice.database.control import LoadRuns
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import session_locks
+from sluice.vendors.postgres import sessions
 from sluice.vendors.postgres.connection import application_name
 
 NO_CLAIMS_SECONDS = 10
@@ -14,19 +14,19 @@ NO_CLAIMS_SECONDS = 10
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
     """Takes the lock of the slave's load, for as long as this session lives. Raises `LoadRuns`."""
     name = f"load {prefix} {slave}"
-    if not session_locks.take(connection, name):
-        holders = session_locks.holders(connection, name)
+    if not sessions.take(connection, name):
+        holders = sessions.holders(connection, name)
         raise LoadRuns(slave, holders[0] if holders else "it has just ended")
 
 
 def hold(connection: Session, job: str) -> None:
     """Lets the job's loaders claim blocks, for as long as this session lives or until `let_go`."""
-    session_locks.take(connection, _of_job(job))
+    sessions.take(connection, _of_job(job))
 
 
 def let_go(connection: Session, job: str) -> None:
     """Ends that: the job's loaders may claim no more blocks."""
-    session_locks.release(connection, _of_job(job))
+    sessions.release(connection, _of_job(job))
 
 
 def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
@@ -34,24 +34,22 @@ def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
 
     Raises `LockNotAvailable` while a job allows no claims.
     """
-    session_locks.mark(connection, _claims(prefix, slave))
-    if holders := session_locks.holders(connection, _no_claims(prefix, slave)):
+    sessions.mark(connection, _claims(prefix, slave))
+    if holders := sessions.holders(connection, _no_claims(prefix, slave)):
         raise LockNotAvailable(f"no block can be claimed just now: {holders[0]} gives begun ones back")
-    return bool(session_locks.holders(connection, _of_job(job)))
+    return bool(sessions.holders(connection, _of_job(job)))
 
 
 def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
     """In the transaction of a claim: makes other claims wait until it ends, so that limits on reading hold."""
-    session_locks.lock_transaction(connection, f"load limits {prefix} {slave}")
+    sessions.lock_transaction(connection, f"load limits {prefix} {slave}")
 
 
 def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
     """In a transaction: waits for running claims, and allows none until it ends."""
     claims = _claims(prefix, slave)
-    session_locks.mark(connection, _no_claims(prefix, slave))
-    session_locks.await_lock(
-        connection, claims, lambda: not session_locks.holders(connection, claims), NO_CLAIMS_SECONDS
-    )
+    sessions.mark(connection, _no_claims(prefix, slave))
+    sessions.await_lock(connection, claims, lambda: not sessions.holders(connection, claims), NO_CLAIMS_SECONDS)
 
 
 def end_sessions(connection: Session, application: str) -> int:

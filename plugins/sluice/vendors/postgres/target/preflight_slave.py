@@ -14,7 +14,7 @@ from sluice.model.issue import ADMINISTRATOR, Issue, Severity
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, session_settings, types
+from sluice.vendors.postgres import catalog, own_schema, privileges, sequences, sessions, types
 from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.issues import (
@@ -126,7 +126,7 @@ class _Slave:
             yield from self._of_own_schema(schema)
         yield from self._of_captures()
         yield from self._of_tables()
-        if not session_settings.may_silence(self.connection):
+        if not sessions.may_silence(self.connection):
             keys = tables.foreign_keys(self.connection, list(self.existing)) if self.existing and not self.light else []
             yield silence_issue(self.account, [str(key) for key in keys if key.child_loaded])
         if not self.light:
