@@ -38,7 +38,7 @@ from sluice.load.throttle import Throttle
 from sluice.load.throttle_rules import load_message
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.exporter import export_worker
-from sluice.load.transfer.importer import ImportLimits, import_worker
+from sluice.load.transfer.importer import import_worker
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.load.update import Update
 from sluice.load.worker import LoadReport
@@ -175,9 +175,8 @@ def _exports(update: Update, redis_url: str | None, transfer_folder: TransferFol
 
 
 def _imports(update: Update, redis_url: str | None, transfer_folder: TransferFolder, manifest: Manifest) -> Work:
-    limits = ImportLimits(turn_seconds=TURN_SECONDS)
     return Work(
-        lambda loader, stopped: import_worker(update, loader, transfer_folder, manifest, stopped, limits),
+        lambda loader, stopped: import_worker(update, loader, transfer_folder, manifest, stopped, TURN_SECONDS),
         partial(Throttle, update, redis_url=redis_url, reads_master=False),
         "import",
     )

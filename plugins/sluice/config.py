@@ -1,4 +1,4 @@
-"""The configuration of replications: `load` one prefix, `load_all`, or `survey` the folders.
+"""The configuration of replications: `load` one prefix, or `survey` the folders.
 
 One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`; several with `:` between them,
 of two files with one name that of the earlier folder counts), in one of
@@ -86,14 +86,6 @@ def meant(text: str) -> str:
     """The configured prefix that a person means: see `prefix_meant`."""
     configured = survey()
     return prefix_meant(text, {*(one.prefix.name for one in configured.replications), *configured.broken})
-
-
-def load_all() -> list[Replication]:
-    """All replications, by prefix. Raises `ConfigError` with the mistakes of all files."""
-    configured = survey()
-    if configured.mistakes:
-        raise ConfigError(configured.mistakes)
-    return list(configured.replications)
 
 
 def again(replication: Replication) -> Replication:

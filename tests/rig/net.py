@@ -64,7 +64,7 @@ class Net:
         for number, text in enumerate(texts):
             (self.folder / f"{number}.yaml").write_text(text)
         with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(self.folder)):
-            self.replications = {str(one.prefix): one for one in config.load_all()}
+            self.replications = {str(one.prefix): one for one in config.survey().replications}
         for one in self.replications.values():
             places: list[Endpoint | SlaveConfig] = [one.master, *one.slaves.values()]
             for place in places:

@@ -182,7 +182,7 @@ def test_properties_of_xmlblaster_are_read(folder: Path) -> None:
 def test_plugins_xml_of_xmlblaster_is_read_with_all_its_replications(folder: Path) -> None:
     # The declaration says ISO-8859-1, and so are the bytes.
     (folder / "xmlBlasterPlugins.xml").write_bytes(PLUGINS.encode("latin-1"))
-    other, test = config.load_all()
+    other, test = config.survey().replications
     assert (other.prefix, test.prefix) == (Prefix("OTHER_"), Prefix("TEST"))
     assert [str(rule.pattern) for rule in test.tables] == ["myschema.table1", "myschema.table2"]
     assert test.tables[1].actions == {"U"}
@@ -196,7 +196,7 @@ def test_the_demo_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert demo.master.conn_id == "demo_master"
     assert demo.slave("dr1").conn_id == "demo_dr1"
     assert {str(rule.pattern) for rule in demo.tables} >= {"public.*"}
-    assert demo in config.load_all()
+    assert demo in config.survey().replications
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ tables:
 def test_windows_line_ends_and_a_byte_order_mark_do_no_harm(folder: Path) -> None:
     (folder / "DEMO.yaml").write_bytes(b"\xef\xbb\xbf" + FULL.replace("\n", "\r\n").encode())
     (folder / "x.properties").write_bytes(b"\xef\xbb\xbf" + PROPERTIES.replace("\n", "\r\n").encode())
-    assert [str(replication.prefix) for replication in config.load_all()] == ["DEMO_", "TEST"]
+    assert [str(replication.prefix) for replication in config.survey().replications] == ["DEMO_", "TEST"]
     assert config.load("TEST").tables[-1].sequence == 9
 
 
@@ -255,7 +255,7 @@ def test_hidden_files_and_files_of_other_kinds_are_passed_over(folder: Path) -> 
     (folder / "DEMO.yaml").write_text(FULL)
     for name in (".DEMO.yaml", "DEMO.yaml~", "README.md", "DEMO.yaml.bak"):
         (folder / name).write_text("[")
-    assert len(config.load_all()) == 1
+    assert len(config.survey().replications) == 1
 
 
 def test_a_replication_survives_pickling(folder: Path) -> None:
@@ -273,7 +273,7 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     own_keys = re.findall(r"^sluice\..*?(?=\s+#|$)", page, re.MULTILINE)
     (folder / "a.yaml").write_text(yaml)
     (folder / "b.properties").write_text("\n".join([properties, *own_keys]))
-    demo, test = config.load_all()
+    demo, test = config.survey().replications
     for name in sections(Replication):
         default = type(getattr(demo, name))()
         assert getattr(demo, name) == default, f"{name}: the page shows the defaults"

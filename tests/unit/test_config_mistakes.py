@@ -11,7 +11,6 @@ from sluice import config
 from sluice.config import UnknownPrefix
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import UnknownSlave
-from sluice.errors import Terminal
 
 GOOD = """\
 prefix: DEMO_
@@ -28,11 +27,10 @@ def mistakes(folder: Path) -> list[str]:
     found = config.survey().mistakes
     if not found:
         return []
-    with pytest.raises(ConfigError) as caught:
-        config.load_all()
-    assert all(mistake.problem and mistake.remedy for mistake in caught.value.mistakes)
-    assert all(str(mistake) in str(caught.value) for mistake in found)
-    return [str(mistake).replace(f"{folder}/", "") for mistake in caught.value.mistakes]
+    assert all(mistake.problem and mistake.remedy for mistake in found)
+    text = str(ConfigError(found))
+    assert all(str(mistake) in text for mistake in found)
+    return [str(mistake).replace(f"{folder}/", "") for mistake in found]
 
 
 CASES = {
@@ -299,8 +297,7 @@ def test_all_mistakes_of_all_files_are_reported_at_once(folder: Path) -> None:
         "b.properties:2",
         "c.xml:2",
     ]
-    with pytest.raises(Terminal, match="The configuration has 6 mistakes:\n"):
-        config.load_all()
+    assert str(ConfigError(config.survey().mistakes)).startswith("The configuration has 6 mistakes:\n")
 
 
 @pytest.mark.parametrize("content", ["", "# only this\n", "- a\n", "text\n"])

@@ -89,7 +89,7 @@ def lines(folder: Path) -> list[str]:
 def test_the_agents_files_need_nothing_but_connections(folder: Path) -> None:
     without(folder, "xmlBlasterPlugins.xml")
     (folder / "TEST.yaml").write_text(CONNECTIONS)
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     assert (test.prefix, test.source) == (Prefix("TEST"), folder / "TEST.yaml")
     assert test.points_at == (folder / "master.properties", folder / "slave.properties")
     assert test.master == Endpoint("test_master")
@@ -108,7 +108,7 @@ def test_every_replication_of_a_plugins_file_has_a_yaml_of_its_own(folder: Path)
     text = "from: xmlBlasterPlugins.xml\nmaster: {conn_id: m}\nslaves: {}\n"
     (folder / "TEST.yaml").write_text("prefix: test\n" + text)
     (folder / "OTHER.yaml").write_text("prefix: other_\n" + text)
-    other, test = config.load_all()
+    other, test = config.survey().replications
     assert [str(rule.pattern) for rule in test.tables] == ["myschema.table1", "myschema.table2"]
     assert [str(rule.pattern) for rule in other.tables] == ["myschema.*"]
 
@@ -122,7 +122,7 @@ def test_the_files_may_lie_anywhere(folder: Path, tmp_path_factory: pytest.TempP
     (folder / "TEST.yaml").write_text(
         CONNECTIONS.replace("master.properties", str(master)).replace("slave.properties", slave)
     )
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     assert len(test.tables) == 3 and test.slave("dr1").initial_files_location == "/mnt/carried"
 
 
@@ -144,7 +144,7 @@ initial: {{throttle: {{lock_waits: 7}}}}
 verify: {{schedule: never}}
 """
     )
-    (new,) = config.load_all()
+    (new,) = config.survey().replications
     assert (new.prefix, new.master) == (Prefix("NEW_"), Endpoint("test_master", schema="Repl"))
     assert (new.apply.lease, new.apply.poll_interval, new.verify.schedule) == (30.0, 2.0, "never")
     assert new.initial.throttle == ThrottleOptions(lock_waits=7, apply_lag=60.0)
@@ -219,7 +219,7 @@ def test_a_mistake_names_the_file_that_must_change(folder: Path, case: str) -> N
     found = [line for line in lines(folder) if told in line]
     assert found, lines(folder)
     with pytest.raises(ConfigError):
-        config.load_all()
+        config.load("TEST")
 
 
 FILES = {
@@ -380,7 +380,7 @@ def test_names_are_folded_as_the_masters_own_sql_folds_them(folder: Path, which:
     (folder / "TEST.yaml").write_text(
         f"from: xmlBlasterPlugins.xml\nmaster: {{{conn_id}{said}}}\nslaves: {{dr1: {{conn_id: s}}}}\n{more}"
     )
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     fold = str.upper if schema.isupper() else str.lower
     existing = [TableName(schema, name) for name in (fold("table1"), fold("table2"), "Mixed.Name", fold("log_2026"))]
     resolved = {each.table: (each.actions, each.trigger) for each in test.resolve(existing)}
@@ -393,7 +393,7 @@ def test_names_are_folded_in_a_properties_file_by_its_own_master(folder: Path) -
     without(folder, "slave.properties", "xmlBlasterPlugins.xml")
     added = "sluice.master.conn_id=m\nsluice.master.vendor=oracle\nsluice.slave.dr1.conn_id=s\n"
     (folder / "master.properties").write_text(MASTER + added)
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     assert [str(rule.pattern) for rule in test.tables] == [
         '"MYSCHEMA"."TABLE1"',
         '"MYSCHEMA"."TABLE2"',
@@ -421,7 +421,7 @@ def test_mappers_of_names_become_targets_and_columns(folder: Path, vendor: str, 
         "from: master.properties\nmaster: {conn_id: m, vendor: oracle}\n"
         f"slaves:\n  dr1: {{conn_id: s, vendor: {vendor}, from: slave.properties}}\n  dr2: {{conn_id: s2}}\n"
     )
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     one, two = test.slave("dr1"), test.slave("dr2")
     table = TableName("MYSCHEMA", "TABLE1")
     here = test.placement(one).slave_name
@@ -443,7 +443,7 @@ def test_a_line_of_the_yaml_replaces_what_the_file_maps(folder: Path) -> None:
         "slaves:\n  dr1:\n    conn_id: s\n    from: slave.properties\n"
         "    tables: {MYSCHEMA.TABLE1: {target: {name: OTHER}}}\n"
     )
-    (test,) = config.load_all()
+    (test,) = config.survey().replications
     here = test.placement(test.slave("dr1")).slave_name
     assert here(TableName("MYSCHEMA", "TABLE1")) == TableName("MYSCHEMA", "OTHER")
     assert here(TableName("MYSCHEMA", "TABLE2")) == TableName("COPY", "TABLE2")

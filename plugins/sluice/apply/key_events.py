@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database.items import key_texts
+from sluice.database.items import key_texts, one_array
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.errors import Terminal
 from sluice.model.guid import key_text, key_values
@@ -269,7 +269,3 @@ def rows_at(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return values.take(pa.array(back))
-
-
-def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

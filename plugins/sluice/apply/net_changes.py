@@ -32,12 +32,12 @@ from sluice.apply.key_events import (
     events,
     kept_items,
     matches,
-    one_array,
     rows_at,
     split_keys,
     table_name,
     without,
 )
+from sluice.database.items import one_array
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
 from sluice.errors import Terminal

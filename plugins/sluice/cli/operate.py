@@ -22,7 +22,7 @@ from sluice.cli.where import NONE, airflow_of
 from sluice.counted import counted
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
-from sluice.operate.actions import ACTIONS, Action, Field, Incomplete, Kind, Order, Scope, loses, ordered
+from sluice.operate.actions import ACTIONS, MAY_LOSE, Action, Field, Incomplete, Kind, Order, Scope, loses, ordered
 from sluice.operate.api import APPLY, FAILOVER, RESYNC, Question, questions, run_path, runs
 from sluice.operate.perform import perform, waiting
 from sluice.operate.remedies import at_terminal
@@ -78,8 +78,6 @@ RESULTS = ("decide", "verdict", "remove", "collect")
 """Tasks that return the result of a run."""
 RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")
-LOSING = ("initiate", "failover")
-"""Actions that may empty or stop something, which depends on the slave and on their fields."""
 STOPPED = ("restart", "open")
 """The remedies of an apply that does not apply."""
 WIDE = 160
@@ -170,7 +168,7 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
     if action.name == "approve" and not values.get("question"):
         api = api or finds(args)
         values["question"] = _chosen_question(api, args.prefix.upper(), slaves)
-    if action.name in LOSING and not args.why:
+    if action.name in MAY_LOSE and not args.why:
         api = api or finds(args)
         lost = loses(action, values, _states(api, args.prefix.upper(), slaves))
     else:

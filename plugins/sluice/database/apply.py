@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import CommitRefused, Conflict
+from sluice.database.conflicts import CommitRefused, Conflict, row_text
 from sluice.database.digests import Texts
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
@@ -48,7 +48,7 @@ class DisplacedRow:
 
     def __str__(self) -> str:
         row = self.change.mask.row(self.table, self.row)
-        return f"{self.table}, row {_named(row)} (it held a value that row {_named(self.change.shown)} has)"
+        return f"{self.table}, row {row_text(row)} (it held a value that row {row_text(self.change.shown)} has)"
 
 
 @dataclass
@@ -324,10 +324,6 @@ class ApplyTarget(Protocol):
     def filled(self, connection: Session, table: TableName) -> bool:
         """Whether the table exists and has rows."""
         ...
-
-
-def _named(row: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
 def rows_of(change: RowChange) -> set[tuple[object, ...]]:

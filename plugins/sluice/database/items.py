@@ -47,6 +47,10 @@ def oversized(items: pa.Table) -> list[Oversized]:
     return [Oversized(key, TableName(schema, name), size) for key, schema, name, size in values]
 
 
+def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
 def key_texts(key: Sequence[pa.Array]) -> pa.Array:
     """The keys of rows as texts, as `sluice.model.guid.key_text`; `key`: the texts of each column."""
     if len(key) == 1:

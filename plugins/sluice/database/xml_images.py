@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.items import one_array
 from sluice.database.row_images import MixedShapes
 from sluice.model import change
 from sluice.model import content as reference
@@ -61,7 +62,7 @@ def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[
     `contents`: a (chunked) array of large_string without nulls. Raises `MixedShapes`,
     `malformed-content`.
     """
-    whole = _whole(contents)
+    whole = one_array(contents)
     if not names or not len(whole):
         return [pa.nulls(len(whole), TEXT) for _ in names]
     if len(whole) <= FEW:
@@ -80,7 +81,7 @@ def overlay(
     A column that none of them names comes back as the very same array, and so do those in `skip`. Raises `MixedShapes`
     where one leaves columns out that nobody knows.
     """
-    whole = _whole(oldcontents)
+    whole = one_array(oldcontents)
     if not len(whole):
         return list(values)
     # Mostly none: a value in CDATA may look like it.
@@ -262,10 +263,6 @@ def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:
 def _pick(contents: pa.Array, rows: npt.NDArray[np.int64]) -> list[str]:
     picked: list[str] = contents.take(pa.array(rows, pa.int64())).to_pylist()
     return picked
-
-
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _concat(arrays: Sequence[pa.Array]) -> pa.Array:

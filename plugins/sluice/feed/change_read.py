@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sluice.database import registry
 from sluice.database.changes import LARGEST_CHANGE, ChangeTooLarge
 from sluice.database.column_types import LogicalColumn
-from sluice.database.items import oversized
+from sluice.database.items import one_array, oversized
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -75,9 +75,9 @@ def batches(items: pa.Table, change_schema: ChangeSchema, images: RowImageCodec,
 
 def _batch(items: pa.Table, change_schema: ChangeSchema, images: RowImageCodec, position: str) -> pa.RecordBatch:
     head = [
-        _whole(items["repl_key"]),
-        _whole(items["trans_key"]),
-        *(_whole(items[name]).cast(pa.string()) for name in ("schema", "table", "action")),
+        one_array(items["repl_key"]),
+        one_array(items["trans_key"]),
+        *(one_array(items[name]).cast(pa.string()) for name in ("schema", "table", "action")),
         pa.array([position] * items.num_rows, pa.string()),
     ]
     actions = items["action"].to_pylist()
@@ -97,7 +97,7 @@ def _images(
         former = {index: {**rows[index], **images.row(olds[index] or "")} for index in updated}
         former |= {index: images.row(olds[index]) for index in deleted}
         return _maps(former, items.num_rows), _maps(rows, items.num_rows)
-    content, oldcontent = _whole(items["content"]), _whole(items["oldcontent"])
+    content, oldcontent = one_array(items["content"]), one_array(items["oldcontent"])
     after = _parsed(_at(content, new), images)
     if updated:
         place_of = {index: number for number, index in enumerate(new)}
@@ -176,10 +176,6 @@ def _maps(rows: Mapping[int, Mapping[str, str | None]], count: int) -> pa.Array:
 
 def _at(array: pa.Array, indices: Sequence[int]) -> pa.Array:
     return array.take(pa.array(indices, pa.int64()))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 PARTITION_CHANGES = 100_000

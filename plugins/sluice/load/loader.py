@@ -194,12 +194,7 @@ def load_worker(
     `LoadEnded` when the update was canceled, other `Terminal` for what a person must fix, `JobOver`, and `Transient`
     when outages outlast `WAIT_SECONDS`. A begun block is given back in any case.
     """
-    worker = Loader(update, loader, stopped)
-    worker.turn_seconds = turn_seconds
-    try:
-        return worker.run()
-    finally:
-        worker.close()
+    return Loader(update, loader, stopped).run(turn_seconds)
 
 
 class Loader(BlockWorker):

@@ -11,6 +11,7 @@ the leader, so that all slaves have the same bounds of blocks.
 """
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -57,12 +58,8 @@ def shared_worker(
     Ends when nothing is left that the first slave can store without its apply. Raises as the first slave's loader;
     failures of the other slaves are not raised.
     """
-    worker = SharedLoader(updates[0], [Follower(update, loader, stopped) for update in updates[1:]], loader, stopped)
-    worker.slow_seconds = slow_seconds
-    try:
-        return worker.run()
-    finally:
-        worker.close_all()
+    followers = [Follower(update, loader, stopped) for update in updates[1:]]
+    return SharedLoader(updates[0], followers, loader, stopped, slow_seconds).run()
 
 
 @dataclass(frozen=True)
@@ -234,11 +231,17 @@ class Follower(Loader):
 class SharedLoader(Loader):
     """Loads the leading slave, and passes its blocks on to the others."""
 
-    slow_seconds = SLOW_SECONDS
-
-    def __init__(self, update: Update, followers: Sequence[Follower], loader: str, stopped: Callable[[], bool]):
+    def __init__(
+        self,
+        update: Update,
+        followers: Sequence[Follower],
+        loader: str,
+        stopped: Callable[[], bool],
+        slow_seconds: float,
+    ):
         super().__init__(update, loader, stopped)
         self.followers = followers
+        self.slow_seconds = slow_seconds
         self._shares: list[tuple[Follower, Share]] = []
         """The shares of the present block."""
         self._unready: set[TableName] = set()
@@ -246,15 +249,17 @@ class SharedLoader(Loader):
         for follower in followers:
             follower.thread.start()
 
-    def close_all(self) -> None:
-        """Waits until the others have stored what they got, then ends all sessions."""
-        self._give_up_shares()
-        for follower in self.followers:
-            follower.end()
-        for follower in self.followers:
-            if not follower.left:
-                follower.thread.join(self.slow_seconds)
-        self.close()
+    def run(self, turn_seconds: float = math.inf) -> LoadReport:
+        """As there; then waits until the others have stored what they got, and ends their sessions."""
+        try:
+            return super().run(turn_seconds)
+        finally:
+            self._give_up_shares()
+            for follower in self.followers:
+                follower.end()
+            for follower in self.followers:
+                if not follower.left:
+                    follower.thread.join(self.slow_seconds)
 
     # -- the protocol
 

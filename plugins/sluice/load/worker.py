@@ -11,7 +11,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -125,8 +125,6 @@ class BlockWorker(ABC):
     """The name of the work in messages."""
     _durable: ClassVar[bool] = True
     """Whether commits wait for the slave's disk, unless the slave's settings decide it."""
-    turn_seconds: float = math.inf
-    """How long a turn lasts, after which the name is started again, possibly elsewhere."""
 
     def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
@@ -143,11 +141,16 @@ class BlockWorker(ABC):
         self._throttle_state = ThrottleState()
         """The limits, as read last."""
 
-    def run(self) -> LoadReport:
-        """Works until no block is left, its turn is over, or `stopped` says so.
+    def run(self, turn_seconds: float = math.inf) -> LoadReport:
+        """Works until no block is left, its turn is over, or `stopped` says so; then ends its sessions.
 
-        A turn ends after a block, and never while a table waits for the slave: only this start knows since when.
+        `turn_seconds`: how long a turn lasts, after which the name is started again, possibly elsewhere. A turn ends
+        after a block, and never while a table waits for the slave: only this start knows since when.
         """
+        with closing(self):
+            return self._work(turn_seconds)
+
+    def _work(self, turn_seconds: float) -> LoadReport:
         started, backoff = time.monotonic(), Backoff(0.1, 5.0)
         while not self.stopped():
             try:
@@ -162,7 +165,7 @@ class BlockWorker(ABC):
                     self._transfer(block)
                     self._resting.pop(block.table, None)
                     self._fine_at = time.monotonic()
-                    if self._fine_at - started >= self.turn_seconds and not self._resting:
+                    if self._fine_at - started >= turn_seconds and not self._resting:
                         self.report.over = False
                         break
                 elif self._finished():

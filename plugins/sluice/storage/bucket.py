@@ -17,8 +17,8 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from sluice.model.location import INCOMPLETE, Location, S3Access, is_file_name, is_folder_name
-from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, LocationUnusable, digest_of
+from sluice.model.location import Location, S3Access, is_folder_name
+from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, LocationUnusable, digest_of, known
 
 PIECE_BYTES = 256 * 1024
 PART_BYTES = 8 * 1024 * 1024
@@ -117,10 +117,10 @@ class BucketFolder:
         entries = self._entries()
         if not entries:
             raise FileGone(self.location, "is not there")
-        return {name: entry["Size"] for name, entry in entries.items() if _known(name)}
+        return {name: entry["Size"] for name, entry in entries.items() if known(name)}
 
     def fingerprint(self) -> str:
-        entries = {name: entry for name, entry in self._entries().items() if _known(name)}
+        entries = {name: entry for name, entry in self._entries().items() if known(name)}
         return digest_of((name, at["Size"], at["ETag"], at["LastModified"]) for name, at in sorted(entries.items()))
 
     def _entries(self) -> dict[str, Any]:
@@ -133,11 +133,11 @@ class BucketFolder:
             return {entry["Key"][len(beginning) :]: entry for page in pages for entry in page.get("Contents", ())}
 
     def create(self, name: str) -> "_BucketSink":
-        assert _known(name)
+        assert known(name)
         return _BucketSink(self._client, self.location.below(name))
 
     def read(self, name: str) -> Iterator[bytes]:
-        assert _known(name)
+        assert known(name)
         location = self.location.below(name)
         with _classified(location):
             try:
@@ -149,7 +149,7 @@ class BucketFolder:
             yield from body.iter_chunks(PIECE_BYTES)
 
     def remove(self, name: str) -> None:
-        assert _known(name)
+        assert known(name)
         with _classified(self.location):
             self._client.delete_object(Bucket=self.location.bucket, Key=self.location.below(name).path)
 
@@ -207,10 +207,6 @@ class _BucketSink:
             )
             self._parts.append({"PartNumber": number, "ETag": sent["ETag"]})
             self._buffer = bytearray()
-
-
-def _known(name: str) -> bool:
-    return name == INCOMPLETE or is_file_name(name)
 
 
 def _code(error: ClientError) -> str:

@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sluice import whole_files
-from sluice.model.location import INCOMPLETE, Location, is_file_name, is_folder_name
+from sluice.model.location import Location, is_folder_name
 from sluice.storage.folder import (
     FileGone,
     FileThere,
     LocationUnreachable,
     LocationUnusable,
     digest_of,
+    known,
     location_full,
 )
 
@@ -88,23 +89,23 @@ class DirectoryFolder:
             return {
                 entry.name: entry.stat(follow_symlinks=False).st_size
                 for entry in os.scandir(self.path)
-                if _known(entry.name) and entry.is_file(follow_symlinks=False)
+                if known(entry.name) and entry.is_file(follow_symlinks=False)
             }
 
     def fingerprint(self) -> str:
         with _classified(self.location):
             if self.path.is_symlink() or not self.path.is_dir():
                 return ""
-            entries = [entry for entry in os.scandir(self.path) if _known(entry.name)]
+            entries = [entry for entry in os.scandir(self.path) if known(entry.name)]
             seen = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
         return digest_of((name, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino) for name, at in seen)
 
     def create(self, name: str) -> "_DirectorySink":
-        assert _known(name)
+        assert known(name)
         return _DirectorySink(self, name)
 
     def read(self, name: str) -> Iterator[bytes]:
-        assert _known(name)
+        assert known(name)
         location = self.location.below(name)
         with _classified(location):
             try:
@@ -124,7 +125,7 @@ class DirectoryFolder:
                 os.close(handle)
 
     def remove(self, name: str) -> None:
-        assert _known(name)
+        assert known(name)
         with _classified(self.location), suppress(FileNotFoundError):
             os.unlink(self.path / name)
 
@@ -133,7 +134,7 @@ class DirectoryFolder:
             unfinished = [
                 entry.name
                 for entry in os.scandir(self.path)
-                if _known(entry.name.removeprefix(".").rpartition(".")[0]) and entry.is_file(follow_symlinks=False)
+                if known(entry.name.removeprefix(".").rpartition(".")[0]) and entry.is_file(follow_symlinks=False)
             ]
             for name in (*unfinished, *sorted(self.sizes())):
                 with suppress(FileNotFoundError):
@@ -191,10 +192,6 @@ class _DirectorySink:
         if self._final.exists():
             raise FileThere(self._location)
         os.rename(self._temporary, self._final)
-
-
-def _known(name: str) -> bool:
-    return name == INCOMPLETE or is_file_name(name)
 
 
 @contextmanager

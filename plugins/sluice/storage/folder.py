@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sluice.errors import Terminal, Transient
-from sluice.model.location import Location
+from sluice.model.location import INCOMPLETE, Location, is_file_name
 
 
 class LocationUnusable(Terminal):
@@ -57,6 +57,11 @@ def digest_of(files: Iterable[tuple[object, ...]]) -> str:
     for file in files:
         digest.update(f"{file!r}\n".encode())
     return digest.hexdigest() if files else ""
+
+
+def known(name: str) -> bool:
+    """Whether Sluice writes files of that name."""
+    return name == INCOMPLETE or is_file_name(name)
 
 
 class Sink(Protocol):

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database.items import key_texts
+from sluice.database.items import key_texts, one_array
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.model.change import Action
 from sluice.transform.engine import TEXT
@@ -81,7 +81,7 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
         np.asarray(pc.equal(action, str(each))) for each in (Action.INSERT, Action.UPDATE, Action.DELETE)
     )
     after, before = np.flatnonzero(~deletes), np.flatnonzero(~inserts)
-    contents, oldcontents = _whole(items, "content"), _whole(items, "oldcontent")
+    contents, oldcontents = one_array(items["content"]), one_array(items["oldcontent"])
     sample = contents[int(after[0])] if len(after) else oldcontents[int(before[0])]
     names = tuple(images.row(sample.as_py()))
     new = images.columns(_taken(contents, after), names)
@@ -97,7 +97,7 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
     pools = [pa.concat_arrays(three) for three in zip(new, updated_from, deleted, strict=True)]
     actions = pa.concat_arrays(
         [
-            _whole(items, "action").take(pa.array(places))
+            one_array(items["action"]).take(pa.array(places))
             for places in (after, np.flatnonzero(updates), np.flatnonzero(deletes))
         ]
     )
@@ -159,7 +159,7 @@ def _written(
     unprotected = transform.untouched(plain)
     stays = rows.stays
     differs = _differences(rows.slave, rows.before[stays], rows.after[stays])
-    without_old = np.asarray(pc.is_null(_whole(items, "oldcontent")))[rows.change] & stays
+    without_old = np.asarray(pc.is_null(one_array(items["oldcontent"])))[rows.change] & stays
     same = np.zeros(len(stays), dtype=bool)
     same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
     left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
@@ -202,7 +202,7 @@ def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
 
 def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> pa.Array:
     """The keys as texts. An UPDATE of the key has none, but gets one where it becomes an INSERT or a DELETE."""
-    guids = _whole(items, "guid")
+    guids = one_array(items["guid"])
     moved = np.asarray(pc.is_null(guids)) & rows.stays
     other = ~moved if transform.extra_key else ~rows.stays & np.asarray(pc.is_null(guids))
     if not other.any():
@@ -226,8 +226,3 @@ def _in_place(texts: pa.Array, filled: Flags) -> pa.Array:
     """The `texts` in the places that are `filled`, NULL in the others."""
     places = np.cumsum(filled) - 1
     return texts.take(pa.array(places, pa.int64(), mask=~filled))
-
-
-def _whole(items: pa.Table, label: str) -> pa.Array:
-    column = items.column(label)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.counted import counted
+from sluice.database.items import one_array
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.mask import Mask
@@ -202,7 +203,7 @@ class TableTransform:
         after[stay] = np.arange(len(stay))
         chosen = pa.array(after, mask=after < 0)
         # A row that the exit drops keeps its key, by which the slave's row is deleted.
-        keys = {name: _whole(before[name]) for name in self.key()}
+        keys = {name: one_array(before[name]) for name in self.key()}
         return {name: column.take(chosen) for name, column in made.items()} | keys, after >= 0
 
     def _computed_columns(self, by_name: Mapping[str, Texts], count: int) -> tuple[dict[str, pa.Array], Flags | None]:
@@ -233,7 +234,7 @@ class TableTransform:
 
         `before`: the slave's columns before the exit; `places`: of the rows that `where` has kept.
         """
-        columns = {name: _whole(column).take(pa.array(places)) for name, column in before.items()}
+        columns = {name: one_array(column).take(pa.array(places)) for name, column in before.items()}
         doing = pa.repeat(pa.scalar(READ, TEXT), len(places)) if actions is None else actions.take(pa.array(places))
 
         def called(low: int, high: int) -> tuple[Places, dict[str, pa.Array]]:
@@ -312,10 +313,6 @@ def _failing(work: Callable[[int, int], object], low: int, high: int) -> Iterato
             middle = (low + high) // 2
             yield from _failing(work, low, middle)
             yield from _failing(work, middle, high)
-
-
-def _whole(column: Texts) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def typed_query(used: Sequence[str], kinds: Mapping[str, LogicalType], value: str = "") -> str:

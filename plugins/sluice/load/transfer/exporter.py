@@ -36,13 +36,7 @@ def export_worker(
 
     Otherwise as `sluice.load.loader.load_worker`. Raises errors of the folder as well.
     """
-    worker = _Exporter(update, loader, stopped)
-    worker.transfer_folder = transfer_folder
-    worker.turn_seconds = turn_seconds
-    try:
-        return worker.run()
-    finally:
-        worker.close()
+    return _Exporter(update, loader, transfer_folder, stopped).run(turn_seconds)
 
 
 class GoneMeanwhile(TableRefused):
@@ -66,7 +60,9 @@ class KeyChanged(TableRefused):
 
 
 class _Exporter(Loader):
-    transfer_folder: TransferFolder
+    def __init__(self, update: Update, loader: str, transfer_folder: TransferFolder, stopped: Callable[[], bool]):
+        super().__init__(update, loader, stopped)
+        self.transfer_folder = transfer_folder
 
     def _key_changed(self, table: TableName) -> SluiceError:
         """As there; but the slave learns nothing while it waits for the end of the transfer, so the export fails."""

@@ -10,7 +10,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sluice.counted import counted
 from sluice.database.placed import vendor_at
@@ -51,33 +50,22 @@ def tables_do_not_fit(target: LoadTarget, reasons: dict[TableName, str]) -> Term
     )
 
 
-@dataclass(frozen=True)
-class ImportLimits:
-    """`wait_seconds`: how long to wait for blocks that fit only when the apply has come further."""
-
-    wait_seconds: float = WAIT_SECONDS
-    turn_seconds: float = math.inf
-
-
 def import_worker(
     target: LoadTarget,
     loader: str,
     transfer_folder: TransferFolder,
     manifest: Manifest,
     stopped: Callable[[], bool] = lambda: False,
-    limits: ImportLimits = ImportLimits(),  # it never changes
+    turn_seconds: float = math.inf,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> LoadReport:
     """Imports until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
     `loader`: a name in the job (see `sluice.load.load_job`) that no loader had before. Raises `LoadEnded`,
-    `FileDamaged`, `FileGone`, `tables-do-not-fit`, `JobOver`, `Transient` for outages that last.
+    `FileDamaged`, `FileGone`, `tables-do-not-fit`, `JobOver`, `Transient` for outages that last. `wait_seconds`: how
+    long to wait for blocks that fit only when the apply has come further.
     """
-    worker = _Importer(target, loader, transfer_folder, manifest, stopped, limits.wait_seconds)
-    worker.turn_seconds = limits.turn_seconds
-    try:
-        return worker.run()
-    finally:
-        worker.close()
+    return _Importer(target, loader, transfer_folder, manifest, stopped, wait_seconds).run(turn_seconds)
 
 
 class _Importer(BlockWorker):
@@ -201,7 +189,7 @@ def import_in_threads(
                     transfer_folder,
                     manifest,
                     lambda: bool(failures) or stopped(),
-                    ImportLimits(wait_seconds),
+                    wait_seconds=wait_seconds,
                 )
                 done.blocks += report.blocks
                 done.rows += report.rows
