@@ -3,7 +3,7 @@
 | action | does |
 |---|---|
 | `check` | lists whether the slave could take over now, and how its definitions differ from the master's |
-| `planned` | compares and prepares the slave; the master refuses writes; the slave applies the last and is the master |
+| `planned` | compares and prepares the slave; the master refuses writes; the slave applies the rest and takes over |
 | `forced` | without the master: the slave takes over with what it has; the log says what is lost |
 | `abort` | undoes a failover that is not complete: the master accepts writes again |
 

@@ -1,7 +1,7 @@
 """# Send a test notice
 
-Sends a notice that says that it is a test through each notifier that `notify` of the replication's configuration names.
-The run fails if one of them does not take it, and its log says why. Nothing else is changed.
+Sends a test notice through each notifier that `notify` of the replication's configuration names. The run fails if one
+of them does not take it, and its log says why. Nothing else is changed.
 """
 
 from sluice.airflow.forms import lifecycle_dag

@@ -7,9 +7,9 @@ triggers**.
 The task `show_plan` prints the plan before anything is done, and for a new table how many rows the slaves lack. Tables
 of the slaves stay as they are: each slave leaves out changes of the new table until it is loaded there.
 
-The task `load_new_tables` starts an `initial_update` of just these tables for every slave that is NORMAL, in a run of
-its own with the pair's name. With `new_tables: wait` in the configuration of a slave the log of `new_tables` says what
-to start by hand. A table without rows needs no load.
+The task `load_new_tables` starts an `initial_update` of just these tables for every slave that is NORMAL: a run for
+each slave, named after the pair. If the configuration of a slave says `new_tables: wait`, the log of `new_tables` says
+what to start by hand. A table without rows needs no load.
 
 Tables under **debug** get a line in DEBUG_TABLE for each of their statements, for an hour.
 """

@@ -6,7 +6,7 @@ changes are left out until they are loaded again (DAG `initial_update` with **ta
 soon as the gate is open. The log says which tables these are, and how many changes of each were left out.
 
 **all** clears everything that waits for the slave. It becomes **INCONSISTENT**, whether its apply runs or not, and
-needs a new initial update; the purge of ITEMS waits for it no more. The log says how many changes were lost to it.
+needs a new initial update; the purge of ITEMS no longer waits for it. The log says how many changes were lost to it.
 """
 
 from airflow.sdk import chain

@@ -37,7 +37,7 @@ class Terminal(SluiceError):
     """A person must act before another try makes sense."""
 
     finding = ""
-    """The message without the remedy, where that is for an apply that stops; empty where it is the same."""
+    """The message without the remedy, where that is for an apply that stops; empty if it is the same."""
 
     @property
     def reason_left_out(self) -> str:

@@ -223,7 +223,7 @@ class SlaveCheckpointWriter:
         return after
 
     def _require_own(self, now: Checkpoint | None, expected: Checkpoint) -> Checkpoint:
-        """Returns `now` where this apply may still write. Raises `IsMaster`, `Fenced`, `CheckpointMoved`."""
+        """Returns `now` if this apply may still write. Raises `IsMaster`, `Fenced`, `CheckpointMoved`."""
         if now is None:
             raise CheckpointMoved("the checkpoint is gone; it is read again")
         if now.state is SlaveState.MASTER:

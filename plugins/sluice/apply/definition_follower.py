@@ -107,7 +107,7 @@ class DefinitionFollower:
     # Called in the apply's thread
 
     def begin(self) -> None:
-        """Starts the thread. Does nothing where the master is no database that could be compared."""
+        """Starts the thread. Does nothing if the master is no database that could be compared."""
         if self._thread is not None or not has_rows(self.pair.master_info.vendor):
             return
         self._ended.clear()
@@ -461,7 +461,7 @@ COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
 """The pause between two comparisons of definitions: at least this long, this many times as long as one takes, at most
 this long. So a change is found within a minute, also on a busy master."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
-"""The shortest pause where event triggers report DDL; they may miss some."""
+"""The shortest pause if event triggers report DDL; they may miss some."""
 
 
 class DefinitionWatch:
@@ -521,7 +521,7 @@ class DefinitionWatch:
             self.sessions.merger.targets.forget()
 
     def check(self, checkpoint: Checkpoint, differing: object) -> bool:
-        """Starts a round of the follower where definitions may have changed. Returns whether people should be told.
+        """Starts a round of the follower if definitions may have changed. Returns whether people should be told.
 
         `differing`: tables that are known to differ.
         """

@@ -91,9 +91,9 @@ class LoadFilter:
             blocks = self._read_blocks_again(table)
 
     def truncated(self, cut: CutItem) -> Decision:
-        """Decides on a TRUNCATE: APPLY or DROP for the whole table, WAIT where its blocks differ.
+        """Decides on a TRUNCATE: APPLY or DROP for the whole table, WAIT if its blocks differ.
 
-        Waits for blocks that are being read. Blocks differ only where some were read before the TRUNCATE and others
+        Waits for blocks that are being read. Blocks differ only if some were read before the TRUNCATE and others
         after it.
         """
         table = cut.table
@@ -241,7 +241,7 @@ class PartFilter(LoadFilter):
         return table_blocks.blocks if table_blocks is not None else ()
 
     def truncated(self, cut: CutItem) -> Decision:
-        """Decides on a TRUNCATE: WAIT where some blocks have caught up; then their rows are deleted."""
+        """Decides on a TRUNCATE: WAIT if some blocks have caught up; then their rows are deleted."""
         outline = self._outlines.get(cut.table)
         if outline is None or outline.caught_up:
             return Decision.APPLY

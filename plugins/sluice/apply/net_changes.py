@@ -73,7 +73,7 @@ class ImageColumns:
 def images(key_events: KeyEvents, begins: Indices, ends: Indices, columns: ImageColumns) -> Images:
     """These columns of the rows whose first and last changes are `begins` and `ends`.
 
-    A `b` column is left out where no row's former value differs from its present one. Raises
+    A `b` column is left out if no row's former value differs from its present one. Raises
     `MixedShapes`, `malformed-content`.
     """
 

@@ -53,7 +53,7 @@ Row = Mapping[str, str | None]
 class ColumnRenamed(Terminal):
     """A column that the configuration excludes, renames or replaces has another name on the master.
 
-    `finding`: what to do where its table alone is left out.
+    `finding`: what to do if its table alone is left out.
     """
 
     def __init__(self, table: TableName, line: str, renames: Sequence[str]):

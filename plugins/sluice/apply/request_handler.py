@@ -82,7 +82,7 @@ class SlaveAnswers:
     def window_end(self, seen: Position, target: Position, *, exact: bool) -> Position:
         """Answers the queries at `seen`. Returns where the next window ends: at `target`, or earlier, at a query.
 
-        The slave is NORMAL and at `seen`, or possibly later where that is not `exact`. `target` was taken just now.
+        The slave is NORMAL and at `seen`, or possibly later if that is not `exact`. `target` was taken just now.
         Raises `Transient` for outages of the master; an error of a query is its answer.
         """
         if not self._offered or target == self._none_at:
@@ -198,7 +198,7 @@ class RequestHandler:
         return self._open_request.position
 
     def reached(self, checkpoint: Checkpoint, seen: Position | None) -> None:
-        """Serves the open request where the slave is at its position; the next window has not begun."""
+        """Serves the open request if the slave is at its position; the next window has not begun."""
         open_request = self._open_request
         if open_request is None or checkpoint.catching_up or seen != open_request.position:
             return

@@ -192,7 +192,7 @@ def causes_of(touches: Sequence[Touch], acting: Iterable[ForeignKey]) -> list[tu
     """Pairs (cause, effect) of indices of `touches`, the changes of one transaction.
 
     The effect changes a reference from A to B. Its cause is the last change before it that gave the parent row with
-    key A the key B. There is no cause where another row got the reference A in between: A then names another parent,
+    key A the key B. There is no cause if another row got the reference A in between: A then names another parent,
     and the statement may have set B itself.
     """
     pairs = []
@@ -217,7 +217,7 @@ def sequence(
 ) -> list[int]:
     """The indices of `touches` in their new order.
 
-    Changes of a table keep their order, and so do changes of a row where the table refers to itself. What precedes an
+    Changes of a table keep their order, and so do changes of a row if the table refers to itself. What precedes an
     effect in its table precedes the cause as well. Where these rules contradict each other, nothing is reordered.
     """
     after: list[set[int]] = [set() for _ in touches]

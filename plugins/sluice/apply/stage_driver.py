@@ -45,7 +45,7 @@ from sluice.transform.table_transform import TableTransform, TransformationInval
 # one another are in no share: the driver reduces those itself.
 
 FEW, MANY = 200, 20
-"""Changes of a table up to which its net changes travel to the driver, where runs or tables are many."""
+"""Changes of a table up to which its net changes travel to the driver, if runs or tables are many."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class SummaryLog:
         self._busy_seconds += seconds
 
     def log(self, seen: Position | None, mode: SafeMode) -> None:
-        """Logs a line where it is time to."""
+        """Logs a line when it is due."""
         now = time.monotonic()
         if now - self._since < SUMMARY_SECONDS:
             return
@@ -127,7 +127,7 @@ class StatusReport:
             if over is not None:
                 self._history.add(over)
         except StoreUnreachable:
-            return  # where that lasts, the lease raises
+            return  # if that lasts, the lease raises
 
     def _note_events(self, values: ApplyStatus) -> None:
         for kind, text in between(self._last_values, values):

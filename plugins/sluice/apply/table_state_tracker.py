@@ -253,7 +253,7 @@ class TableStateTracker:
 
     def _create(self, cut: CutItem) -> list[Step]:
         if cut.table in self._isolated:
-            # It is what the slave refuses, also where one of that name was dropped before.
+            # It is what the slave refuses, also if one of that name was dropped before.
             self.states = self.states.put(cut.table, TableState.INCONSISTENT, self._isolated[cut.table])
             return []
         cut = replace(cut, replaces=cut.table in self.states.former)

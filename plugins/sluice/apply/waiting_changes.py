@@ -215,7 +215,7 @@ def _configured(pair: Pair, slave: Session) -> Checkpoint:
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint is None or state is not SlaveState.NORMAL:
         raise Terminal(
-            f"{pair}: the slave is {state}; a transaction is removed only where it is NORMAL.",
+            f"{pair}: the slave is {state}; a transaction is removed only while it is NORMAL.",
             code="no-transaction-to-remove",
         )
     return checkpoint

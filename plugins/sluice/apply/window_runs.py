@@ -22,7 +22,7 @@ from sluice.model.table_definition import Bound, TableDefinition
 # three steps; the apply may be killed after any of them:
 #
 # 1. the changes before it are committed as a slice, with a checkpoint that ends just before it: it is pending; 2.
-# the DDL is executed. `Alterer.apply` does nothing where it was executed before; 3. the checkpoint that ends with
+# the DDL is executed. `Alterer.apply` does nothing if it was executed before; 3. the checkpoint that ends with
 # it is committed, together with its changes to rows (labels of enums kept as texts).
 #
 # An apply that starts after step 1 begins with step 2. Until step 3 the slave is catching up: it shows no state of

@@ -129,7 +129,7 @@ class BlockStore(SlaveStore):
         """Locks and returns a planned block; None if other loaders have locked all of them.
 
         `leave_alone`: tables to skip. At most `ranges` blocks of a table, and blocks of at most `tables` tables are
-        read at the same time; where these limits apply, call `LoadLocks.claim_in_turn` first.
+        read at the same time; if these limits apply, call `LoadLocks.claim_in_turn` first.
         """
         being_read = {TableName(schema, name): count for schema, name, count in self._execute("blocks_open").fetchall()}
         full = [table for table, count in being_read.items() if count >= ranges]

@@ -18,7 +18,7 @@ class CheckpointStore(SlaveStore):
     """Reads and writes the checkpoint of one slave."""
 
     def ensure(self) -> None:
-        """Creates the slave's tables and its row where absent, upgrades those of an earlier version.
+        """Creates the slave's tables and its row if they are absent, upgrades those of an earlier version.
 
         Raises what `OwnTables` raises.
         """
@@ -27,7 +27,7 @@ class CheckpointStore(SlaveStore):
         self._execute("checkpoint_insert")
 
     def upgrade(self) -> None:
-        """Creates the slave's tables where absent, upgrades those of an earlier version. Raises as `ensure`."""
+        """Creates the slave's tables if they are absent, upgrades those of an earlier version. Raises as `ensure`."""
         self._own.make()
 
     def exists(self) -> bool:
@@ -142,7 +142,7 @@ class CheckpointStore(SlaveStore):
         )
 
     def note(self, checkpoint: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
-        """Writes why the apply has stopped. Does nothing where epoch or state are no longer those of `checkpoint`."""
+        """Writes why the apply has stopped. Does nothing if epoch or state are no longer those of `checkpoint`."""
         self._execute(
             "checkpoint_note",
             epoch=checkpoint.epoch,

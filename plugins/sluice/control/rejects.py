@@ -85,7 +85,7 @@ class RejectStore(SlaveStore):
         force: bool = False,
         answer: str | None = None,
     ) -> list[int]:
-        """Gives the rejects `ids` the status `status` where their present one allows it. Returns the ids of those."""
+        """Gives the rejects `ids` the status `status` if their present one allows it. Returns the ids of those."""
         statuses, parameters = _of_status(before(status))
         chosen, more = one_of("id", "id", ids)
         movable = self._execute("rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more)

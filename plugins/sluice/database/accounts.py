@@ -36,7 +36,7 @@ class Accounts(Protocol):
     """The environment variable with a password, as the vendor's own programs read it."""
 
     def parse(self, url: str, user: str) -> ConnectionInfo:
-        """The database that a URL names, as `user` where it names none; without a password.
+        """The database that a URL names, as `user` if it names none; without a password.
 
         Raises `Terminal` for a URL that leads to no database, or has a password in it.
         """

@@ -36,7 +36,7 @@ def located(url: str | None, vendor: str, variable: str) -> ConnectionInfo:
 
 
 def parsed(url: str | None, vendor: str, user: str, sources: str) -> ConnectionInfo:
-    """The database of `vendor` that a URL names, as `user` where it names none; without a password.
+    """The database of `vendor` that a URL names, as `user` if it names none; without a password.
 
     `sources`: where that is taken from. Raises `BadAddress`, `PasswordShown`.
     """

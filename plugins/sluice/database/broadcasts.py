@@ -72,7 +72,7 @@ class Broadcasts(Protocol):
 
     def ask(self, query: Query) -> AbstractContextManager[Queued]:
         """Queues a query. No captured change commits between its position and the end of the block, so no slave has
-        passed the one and not met the other. Raises `LockNotAvailable` where writers are in the way.
+        passed the one and not met the other. Raises `LockNotAvailable` if writers are in the way.
         """
         ...
 

@@ -167,7 +167,7 @@ class Capture(Protocol):
     def upgrade(self, have: Installation | None) -> list[str]:
         """Makes or changes what `have` lacks, in the caller's transaction; the names of the files that were run.
 
-        Makes the schema where it is absent. Raises `Terminal` where it is unsafe, or names are taken.
+        Makes the schema if it is absent. Raises `Terminal` if it is unsafe, or names are taken.
         """
         ...
 

@@ -152,7 +152,7 @@ class ChangeLog(Protocol):
     def read(self, after: LogPlace, *, waits: bool) -> Iterator[Transaction | None]:
         """The transactions after a place. None: nothing more is there at the moment, said about once a second.
 
-        `waits`: continues until the connection ends; otherwise ends there. Raises `LogUnreadable` where the log does
+        `waits`: continues until the connection ends; otherwise ends there. Raises `LogUnreadable` if the log does
         not continue what was read before, `DatabaseError`, `Terminal`.
         """
         ...
@@ -221,5 +221,5 @@ class RowsBesideLog(Protocol):
         ...
 
     def row_counts(self, tables: Iterable[TableName]) -> dict[TableName, RowCount]:
-        """The number of rows of each of `tables`: counted where they are few, otherwise estimated."""
+        """The number of rows of each of `tables`: counted if they are few, otherwise estimated."""
         ...

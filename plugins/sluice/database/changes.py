@@ -197,7 +197,7 @@ class ChangeSource(Protocol):
     def take(self, previous: Position | None = None) -> Position:
         """The master's position now, which can end a window that begins at `previous`.
 
-        Raises `DataLost` where `previous` is of another master, or the master went back.
+        Raises `DataLost` if `previous` is of another master, or the master went back.
         """
         ...
 
@@ -229,7 +229,7 @@ class ChangeSource(Protocol):
         ...
 
     def expect_continued(self, positions: Iterable[Position]) -> None:
-        """Raises `DataLost` where the master no longer has what the secured `positions` saw."""
+        """Raises `DataLost` if the master no longer has what the secured `positions` saw."""
         ...
 
     def feeds(self) -> list[FeedPosition]:
@@ -314,14 +314,14 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def row_counts(self, tables: Sequence[TableName]) -> dict[TableName, Rows]:
-        """The number of rows of each of `tables`: counted where they are few, otherwise estimated."""
+        """The number of rows of each of `tables`: counted if they are few, otherwise estimated."""
         ...
 
     def reading(self, table: TableShape, lock_seconds: float | None = None) -> AbstractContextManager[BlockRead]:
         """A transaction with its own snapshot, in which the rows of a block are read.
 
         `lock_seconds`: it may lock rows, and no statement waits for locks, or keeps them, longer than this. After an
-        error in the block the session may be in the middle of a result: close it. Raises `Transient` where the table is
+        error in the block the session may be in the middle of a result: close it. Raises `Transient` if the table is
         gone.
         """
         ...
@@ -329,7 +329,7 @@ class ChangeQueue(ChangeSource, Protocol):
     def position_of_snapshot(self, earlier: Position, previous: Position | None) -> Position:
         """The position of the snapshot of a transaction just begun on the master, good as the end of a window.
 
-        `earlier`: a position taken before the transaction began. `previous`: the window's beginning; None where nothing
+        `earlier`: a position taken before the transaction began. `previous`: the window's beginning; None if nothing
         was applied before.
         """
         ...
@@ -355,7 +355,7 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def room(self) -> Room | None:
-        """The room for ITEMS; None where the source cannot tell."""
+        """The room for ITEMS; None if the source cannot tell."""
         ...
 
     def note_holders(self, slaves: Iterable[str]) -> None:
@@ -363,7 +363,7 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def note_feed(self, read: FeedPosition) -> None:
-        """Stores the position up to which a feed has read: as far as the feed is concerned, covered changes may be
+        """Stores the position up to which a feed has read: the feed needs covered changes no longer, so they may be
         purged."""
         ...
 

@@ -73,11 +73,11 @@ class OwnTables(Protocol):
         ...
 
     def has(self, table: str) -> bool:
-        """Whether the table of this name, without the prefix, exists. Raises where it is another account's."""
+        """Whether the table of this name, without the prefix, exists. Raises if it is another account's."""
         ...
 
     def expect_not_elsewhere(self) -> None:
-        """Called where no table is found. Raises where they are in another schema."""
+        """Called if no table is found. Raises if they are in another schema."""
         ...
 
     def make(self) -> None:

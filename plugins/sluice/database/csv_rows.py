@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 PIECE_BYTES = 4 * 1024 * 1024
-"""Bytes of rows that come together, or one row where that is larger."""
+"""Bytes of rows that come together, or one row if that is larger."""
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 

@@ -66,7 +66,7 @@ def compared(slave: ColumnTypes, columns: Iterable[tuple[str, str]]) -> tuple[Co
 
 
 def by_canonical_texts(master: str, slave: str) -> bool:
-    """Whether rows are compared by canonical texts: where the vendors differ, or lack cheaper texts that are alike."""
+    """Whether rows are compared by canonical texts: if the vendors differ, or lack cheaper texts that are alike."""
     return master != slave or not VENDORS[master].own_texts
 
 
@@ -123,7 +123,7 @@ class TableDigest(Protocol):
 def rows_under(
     rows: Iterable[tuple[Texts, dict[str, str | None] | None]], of: ComparedTable, *, alike: bool
 ) -> list[Texts | None]:
-    """The rows of `TableDigest.found`; unless `alike`, None where a key is equal but its texts are not."""
+    """The rows of `TableDigest.found`; unless `alike`, None if a key is equal but its texts are not."""
     return [
         None
         if row is None or (not alike and tuple(row[name] for name in of.key) != texts)
@@ -144,7 +144,7 @@ class Digester(Protocol):
         bounds: tuple[str, ...] = (),
         classes: int = 1,
     ) -> TableDigest:
-        """`bounds`: of blocks. `classes`: the number of hash classes where there are no bounds, a power of two."""
+        """`bounds`: of blocks. `classes`: the number of hash classes if there are no bounds, a power of two."""
         ...
 
     def hold(self, connection: Session, table: TableShape) -> None:
@@ -156,7 +156,7 @@ class Digester(Protocol):
         ...
 
     def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """This server's digests of fixed values; None where it lacks the method."""
+        """This server's digests of fixed values; None if it lacks the method."""
         ...
 
     def ranged(self, type_name: str) -> bool:
@@ -164,5 +164,5 @@ class Digester(Protocol):
         ...
 
     def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        """Bounds of blocks of about `ROWS_A_BLOCK` rows, for (about) `rows`; empty where one block is enough."""
+        """Bounds of blocks of about `ROWS_A_BLOCK` rows, for (about) `rows`; empty if one block is enough."""
         ...

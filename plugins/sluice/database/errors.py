@@ -11,13 +11,13 @@ class DatabaseError(SluiceError):
     """A database server refused, failed or did not answer."""
 
     server = ""
-    """The server, as `ConnectionInfo.server` names it; empty where the error has traveled."""
+    """The server, as `ConnectionInfo.server` names it; empty if the error has traveled."""
     reason = ""
     """The server's message, without its name and without a remedy; empty if the error came from another process."""
     server_code = ""
-    """The server's own code, as its messages show it; empty where it has an SQLSTATE alone."""
+    """The server's own code, as its messages show it; empty if it has an SQLSTATE alone."""
     sqlstate: str | None = None
-    """The SQLSTATE, where the server sends one."""
+    """The SQLSTATE, if the server sends one."""
 
 
 class DatabaseUnreachable(DatabaseError, Transient):

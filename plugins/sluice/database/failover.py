@@ -54,7 +54,7 @@ class FailoverTable(Protocol):
         ...
 
     def ensure(self) -> None:
-        """Makes the table where it is absent."""
+        """Makes the table if it is absent."""
         ...
 
     def keep(self, sheet: Sheet) -> None:
@@ -119,16 +119,16 @@ class MasterGuard(Protocol):
 
     def lay(self) -> None:
         """Creates what `close` needs, which refuses nothing. No transaction waits for it for more than a moment. Raises
-        `Terminal` where one does not end."""
+        `Terminal` if one does not end."""
         ...
 
     def close(self, message: str) -> None:
         """Each table refuses writes with `message`, all at once, and no transaction that wrote before is open when it
-        returns. Raises `Terminal` where one does not end; then no table refuses writes."""
+        returns. Raises `Terminal` if one does not end; then no table refuses writes."""
         ...
 
     def release(self) -> None:
-        """Every table takes writes again when it returns, and nothing of the guard is left. Raises `Terminal` where
+        """Every table takes writes again when it returns, and nothing of the guard is left. Raises `Terminal` if
         triggers that refuse nothing any more could not be removed."""
         ...
 
@@ -190,9 +190,9 @@ class FailoverSupport(Protocol):
         ...
 
     def set_sequence(self, connection: Session, master: SequenceValue, gap: int, *, search: bool = True) -> int | None:
-        """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was
+        """Sets the slave's sequence beyond all that is known to be used, never back; the value, None if nothing was
         ever drawn. `gap`: values left free. `search`: looks for the farthest value in the column, which may read the
-        whole table. Raises `LookupError` where the slave has no such sequence."""
+        whole table. Raises `LookupError` if the slave has no such sequence."""
         ...
 
     def changed_since(self, connection: Session, prefix: Prefix, schema: str, last: Position, now: Position) -> bool:

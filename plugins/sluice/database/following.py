@@ -128,7 +128,7 @@ class Following(Protocol):
         ...
 
     def drop(self, connection: Session, defined: Defined) -> None:
-        """Removes it; nothing where it is not there."""
+        """Removes it; nothing if it is not there."""
         ...
 
     def drop_at_once(self, connection: Session, defined: Defined) -> None:

@@ -140,7 +140,7 @@ class LoadTarget(Protocol):
         ...
 
     def empty(self, connection: Session, shapes: Sequence[TableShape]) -> None:
-        """Deletes all rows of these tables, together where they refer to each other; cascades to no other table."""
+        """Deletes all rows of these tables, together if they refer to each other; cascades to no other table."""
         ...
 
     # Rows

@@ -59,7 +59,7 @@ DEFAULTS = MergeOptions()
 
 
 class RedoStream(Protocol):
-    """The stream that a master's redo is merged into, for who reads the master's rows beside it."""
+    """The stream of a master's merged redo, for readers of the master's rows beside it."""
 
     def moment(self, resetlogs: int) -> Moment:
         """The end of the stream, and the SCN as of which the master shows exactly that. `resetlogs`: RESETLOGS_ID of

@@ -48,7 +48,7 @@ def table_changed(server: str, table: TableName, what: str = "was altered or dro
 
 @dataclass(frozen=True)
 class Estimate:
-    """The size of a table by the last statistics; `rows` None where there are none."""
+    """The size of a table by the last statistics; `rows` None if there are none."""
 
     rows: int | None
     bytes: int
@@ -79,7 +79,7 @@ class KeyOrder(Protocol):
     def within(self, lo: Key | None, hi: Key | None) -> str: ...
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
-        """The key after the first `rows` rows from `lo` on; None where there are no more before `hi`."""
+        """The key after the first `rows` rows from `lo` on; None if there are no more before `hi`."""
         ...
 
 
@@ -112,7 +112,7 @@ class RowFormat(StrEnum):
     COPY_TEXT = "copy text"
     """PostgreSQL's."""
     COPY_BINARY = "copy binary"
-    """PostgreSQL's, where the types have the same binary form on both sides."""
+    """PostgreSQL's, if the types have the same binary form on both sides."""
 
 
 class RowStream(Protocol):
@@ -160,7 +160,7 @@ class Rows(Protocol):
         ...
 
     def shape(self, connection: Session, table: TableName) -> TableShape | None:
-        """The shape of one table; None where it does not exist."""
+        """The shape of one table; None if it does not exist."""
         ...
 
     def tables(self, connection: Session) -> list[TableName]:

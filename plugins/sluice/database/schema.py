@@ -37,12 +37,12 @@ class SequenceDefinition:
     cache: int
     cycle: bool
     last: int | None
-    """The number drawn last; None where none was drawn, or the account may not read it."""
+    """The number drawn last; None if none was drawn, or the account may not read it."""
     readable: bool
     """Whether this account may read `last`."""
     settable: bool
     owner: str
-    """Quoted where it needs it."""
+    """Quoted if it needs it."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,11 @@ class FreeSequence:
     cache: int
     cycle: bool
     last: int | None
-    """The number drawn last; None where none was drawn, or the account may not read it."""
+    """The number drawn last; None if none was drawn, or the account may not read it."""
     readable: bool
     """Whether this account may read `last`."""
     owner: str
-    """Quoted where it needs it."""
+    """Quoted if it needs it."""
 
     @property
     def definition(self) -> str:

@@ -66,7 +66,7 @@ class Session(Protocol):
         """Commits at the end of the block, rolls back when it raises. Within another transaction: a savepoint.
 
         `durable`: whether the commit waits for the disk; None: by the account's settings. `first` executes the first
-        statements, whose results must not be read before the block: they travel with the beginning where they can.
+        statements, whose results must not be read before the block: they travel with the beginning if they can.
         """
         ...
 
@@ -87,7 +87,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends the session. Does not raise where the connection is lost."""
+        """Ends the session. Does not raise if the connection is lost."""
         ...
 
 
@@ -131,7 +131,7 @@ class Sessions(Connector, Protocol):
     """Makes sessions of one vendor, and prepares them for their use."""
 
     def end_with_client(self, connection: Session) -> None:
-        """Makes the server end statements soon after the client has died, where it can."""
+        """Makes the server end statements soon after the client has died, if it can."""
         ...
 
     @property

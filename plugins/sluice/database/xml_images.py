@@ -79,7 +79,7 @@ def overlay(
     """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names.
 
     A column that none of them names comes back as the very same array, and so do those in `skip`. Raises `MixedShapes`
-    where one leaves columns out that nobody knows.
+    if one leaves columns out that nobody knows.
     """
     whole = one_array(oldcontents)
     if not len(whole):

@@ -77,7 +77,7 @@ class Result:
 def compare_meanwhile(failover: Failover, target: Position) -> Result | None:
     """Compares while the application writes. The slave has `target`, a position of this failover's master.
 
-    Returns None where nothing was compared before, or the master refuses writes already.
+    Returns None if nothing was compared before, or the master refuses writes already.
     """
     begun = _since(failover, Phase.GUARDED)
     if begun is None:
@@ -109,7 +109,7 @@ def compare_finally(failover: Failover) -> Result:
 
 
 def _since(failover: Failover, until: Phase) -> Position | None:
-    """The position up to which the slave was compared; None where that is not known, or from the phase `until` on."""
+    """The position up to which the slave was compared; None if that is not known, or from the phase `until` on."""
     with failover.on_slave() as slave:
         known = failover.record(slave).compared
         return registry.parse_position(known) if known and not done(failover, slave, until) else None

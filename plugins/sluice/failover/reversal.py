@@ -40,7 +40,7 @@ def reversed_text(
         name: ({**{key: master[key] for key in own if key in master}, **kept} if name == slave else options)
         for name, options in values["slaves"].items()
     }
-    if "vendor" in master:  # a slave's vendor is its master's where nothing else is said
+    if "vendor" in master:  # a slave's vendor is its master's unless the file says otherwise
         values["master"].setdefault("vendor", master["vendor"])
     if left_over:
         excluded = {TablePattern(table.schema, table.name): table for table in left_over}
@@ -64,7 +64,7 @@ def reversed_text(
 def write(
     replication: Replication, slave: str, *, left_over: Sequence[TableName] = (), servers: tuple[str, str] = ("", "")
 ) -> Path | None:
-    """Writes it beside the file that is in force; None where that is no YAML, or one that points elsewhere."""
+    """Writes it beside the file that is in force; None if that is no YAML, or one that points elsewhere."""
     source = replication.source
     if source.suffix not in (".yaml", ".yml") or replication.points_at:
         return None

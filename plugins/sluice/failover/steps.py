@@ -104,7 +104,7 @@ def lay_guard(failover: Failover) -> None:
 
 def approach(failover: Failover, store: "Redis") -> Position | None:
     """Waits until the slave has what the master holds now, so that little is left when it refuses writes. Returns the
-    master's position; None where it refuses them already."""
+    master's position; None if it refuses them already."""
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.GUARDED):
             return None
@@ -247,7 +247,7 @@ def lost(last: Position, facts: survey.Facts) -> str:
 
 
 def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
-    """Ends applying; False where a transaction of the apply does not end."""
+    """Ends applying; False if a transaction of the apply does not end."""
     driver = vendor_of(failover.slave_info.vendor).sessions
     try:
         with slave.transaction():
@@ -316,7 +316,7 @@ def guard_of(failover: Failover, master: Session) -> MasterGuard:
 
 
 def own_guard(failover: Failover, slave: Session) -> MasterGuard:
-    """The guard that the slave has where it was a master before."""
+    """The guard of a slave that was a master before."""
     support = master_of(failover.slave_info.vendor).failover
     return support.Guard(slave, failover.prefix, failover.slave.schema)
 

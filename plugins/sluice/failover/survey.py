@@ -185,7 +185,7 @@ class Facts:
     claimed: str = ""
     """Another failover of this master, in words."""
     sheet: Sheet | None = None
-    """The master's definitions: read now where it answered, otherwise the slave's copy."""
+    """The master's definitions: read now if it answered, otherwise the slave's copy."""
     different: list[Difference] = field(default_factory=list)
     others: dict[str, str] = field(default_factory=dict)
     """Other slave of the master → its state in words."""
@@ -267,7 +267,7 @@ def read_sheet(failover: Failover, master: Session) -> Sheet:
 
 
 def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
-    """Writes the master's definitions to the slave; False where the slave was never loaded."""
+    """Writes the master's definitions to the slave; False if the slave was never loaded."""
     with failover.on_slave() as slave:
         if failover.checkpoints(slave).read() is None:
             return False
@@ -346,7 +346,7 @@ def goes_on(facts: Facts, failover: Failover) -> bool:
 def blockers(
     facts: Facts, action: Action, *, failover_id: str = "", reverse: bool = False, override: bool = False
 ) -> list[str]:
-    """Why a failover of that kind cannot begin now, each reason with its remedy; empty where it can."""
+    """Why a failover of that kind cannot begin now, each reason with its remedy; empty if it can."""
     reasons = []
     checkpoint = facts.checkpoint
     if facts.record is not None and facts.record.under_way and facts.record.id != failover_id:
@@ -525,7 +525,7 @@ def _rest(facts: Facts) -> list[str]:
 
 
 def age(earlier: str, later: str) -> str:
-    """The time from one clock reading to another, ISO 8601, in words; `unknown` where one is not known."""
+    """The time from one clock reading to another, ISO 8601, in words; `unknown` if one is not known."""
     try:
         seconds = (_instant(later) - _instant(earlier)).total_seconds()
     except ValueError:

@@ -279,9 +279,9 @@ def _note_on_master(failover: Failover) -> None:
 
 
 def follow(failover: Failover, store: "Redis") -> str:
-    """Makes the former master a slave of the new one, without a load where its rows are those of the new one's start.
+    """Makes the former master a slave of the new one, without a load if its rows are those of the new one's start.
 
-    Returns the result in words. Raises `Transient` where it does not answer.
+    Returns the result in words. Raises `Transient` if it does not answer.
     """
     with failover.on_slave() as slave:
         record, switches = failover.record(slave), failover.kept(slave).switches()

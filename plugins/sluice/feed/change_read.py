@@ -113,7 +113,7 @@ def _images(
 
 
 def _parsed(contents: pa.Array, images: RowImageCodec) -> dict[str, pa.Array]:
-    """The texts of each column that any of the rows has; None where a row lacks it."""
+    """The texts of each column that any of the rows has; None if a row lacks it."""
     if not len(contents):
         return {}
     names = list(images.row(contents[0].as_py()))
@@ -269,7 +269,7 @@ def expect_held(master: Master, session: Session, begin: Position) -> None:
 
 
 def expect_ordered(begin: Position, end: Position) -> None:
-    """Raises `Terminal` where `end` lies before `begin`."""
+    """Raises `Terminal` if `end` lies before `begin`."""
     if not end.covers_all_of(begin):
         raise Terminal(
             f"option to: {end} lies before {begin}, at which the read begins. Exchange the two.",

@@ -40,8 +40,8 @@ Version = tuple[str | None, ...]
 def rows_not_reconstructible(table: TableName, action: str) -> Transient:
     """A change that does not say which rows it removed lies between the position and the read."""
     return Transient(
-        f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
-        "again, at a position of now; a feed that has not begun to be read can be dropped and begun again.",
+        f"{table} was changed by {action} after the requested position, so its earlier rows cannot be reconstructed. "
+        "Read it at the current position; a feed that nobody has begun to read can be dropped and begun again.",
         code="rows-not-reconstructible",
     )
 

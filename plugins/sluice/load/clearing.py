@@ -40,7 +40,7 @@ def clear(
 
 
 def _owner(carried: TransferFolder) -> tuple[str, str] | None:
-    """The prefix and initial update of a folder; None where unknown."""
+    """The prefix and initial update of a folder; None if unknown."""
     try:
         manifest = carried.manifest()
         return str(manifest.prefix), manifest.update_id

@@ -74,7 +74,7 @@ class LoadMetrics:
     def read(self, limits: ThrottleOptions) -> Readings:
         """Measures what has a limit. Where workers read the master, it is asked in any case, to notice an outage.
 
-        Raises `Transient`, and `Terminal` where a database refuses.
+        Raises `Transient`, and `Terminal` if a database refuses.
         """
         of_master = (limits.active_sessions, limits.lock_waits, limits.replica_lag, limits.query)
         limited = self.reads_master and any(limit is not None for limit in of_master)

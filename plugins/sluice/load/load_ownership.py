@@ -21,12 +21,12 @@ class LoadEnded(Terminal):
 
     @classmethod
     def of(cls, update: LoadTarget, owner: Owner | Checkpoint | None) -> "LoadEnded":
-        """`owner`: the slave's owner or checkpoint, None where it was never configured."""
+        """`owner`: the slave's owner or checkpoint, None if it was never configured."""
         return cls(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
 
 
 def owner_of(update: LoadTarget, slave: Session) -> Owner | None:
-    """State, update and message of the slave; None where it was never configured."""
+    """State, update and message of the slave; None if it was never configured."""
     return LoadOwner.of(update, slave).read()
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger("sluice.load")
 class LoadSnapshot:
     """A context of a load job, inside `sluice.load.load_job.LoadJob`. Entering raises as `sluice.load.steps.plan`.
 
-    It does nothing where blocks are read in another mode, or come from files (not `reads`).
+    It does nothing if blocks are read in another mode, or come from files (not `reads`).
     """
 
     def __init__(self, update: Update, *, reads: bool = True):

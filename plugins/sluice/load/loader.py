@@ -69,7 +69,7 @@ class BlockWriter:
         shape: TableShape,
         target: TableShape,
     ) -> "BlockWriter":
-        """The writer for rows of `shape` into the slave's table `target`. Raises `SlaveNotReady` where they differ."""
+        """The writer for rows of `shape` into the slave's table `target`. Raises `SlaveNotReady` if they differ."""
         of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
         transform = transforms.of(shape, master)
         transformed = shape if transform is None else transform.shape
@@ -116,7 +116,7 @@ GROWTH = 4.0
 
 
 def first_rows(block_rows: int, rows: int | None, size: int) -> int:
-    """Rows of a table's first block: `block_rows`, less where rows are wide.
+    """Rows of a table's first block: `block_rows`, fewer if rows are wide.
 
     `rows` and `size` (bytes) as statistics have them; rows None when there are none.
     """
@@ -272,7 +272,7 @@ class Loader(BlockWorker):
         return SlaveNotReady(table, "its key has just changed on the master")
 
     def _transfer(self, block: Block) -> None:
-        """Copies the begun block, or puts it back where the application holds its rows."""
+        """Copies the begun block, or puts it back if the application holds its rows."""
         try:
             self._copy(block)
         except BlockYielded as reason:
@@ -283,8 +283,8 @@ class Loader(BlockWorker):
             log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
 
     def _leave_out(self, refused: TableRefused) -> None:
-        """Ends the load of one table: it is inconsistent, and all others are loaded. Raises its error where `on_error`
-        says `stop`, or the update loads nothing else."""
+        """Ends the load of one table: it is inconsistent, and all others are loaded. Raises its error if `on_error`
+        says `stop`, or if the update loads nothing else."""
         table, failure = refused.table, refused.__cause__ if isinstance(refused.__cause__, Terminal) else refused
         if not self.update.may_leave_out([table]):
             raise failure
@@ -309,6 +309,7 @@ class Loader(BlockWorker):
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
         of_master, of_slave = master_of(update.master_info.vendor), vendor_at(update)
+        # What the slave refuses at the statement, or at the commit, may fit when the apply has come further.
         with self._fitting(block.table), slave.transaction():
             with (
                 self._refusing(block.table),
@@ -406,7 +407,7 @@ class Loader(BlockWorker):
             self._leave_out(NeverFits(self.update, reason))
 
     def _expect_own_snapshot(self, reason: SlaveNotReady) -> None:
-        """Raises `SnapshotLost` where all blocks are read in one snapshot: the apply, which might help, waits then."""
+        """Raises `SnapshotLost` if all blocks are read in one snapshot: the apply, which might help, waits then."""
         if self.update.options.read == "snapshot":
             raise SnapshotLost(self.update, reason)
 

@@ -26,7 +26,7 @@ def drop(update: Update, master: Session, slave: Session, tables: Collection[Tab
     """Drops those of `tables` and of the domains of their columns, each in a separate transaction; returns them.
 
     Kinds that do not follow by `ddl` stay, and so do the slave's own. Both sessions are in autocommit. Raises
-    `LockNotAvailable` where readers of the slave hold the table for long.
+    `LockNotAvailable` if readers of the slave hold the table for long.
     """
     store = DefinitionStore.of(update, slave)
     known = [one for one in store.read() or () if update.replication.ddl.of(one.kind) is Policy.FOLLOW]

@@ -79,7 +79,7 @@ def under_way(update: Update, slave: Session) -> bool:
 
 
 def preparing(update: Update, slave: Session) -> bool:
-    """Whether the load of this update has not begun. Raises `LoadEnded` where it no longer owns the slave."""
+    """Whether the load of this update has not begun. Raises `LoadEnded` if it no longer owns the slave."""
     _expect_owner(update, slave)
     checkpoint = CheckpointStore.of(update, slave).configured()
     return not checkpoint.tables.loading and any(BlockStore.of(update, slave).left())
@@ -96,7 +96,7 @@ def untouched(update: Update, slave: Session) -> bool:
 def begin(update: Update, slave: Session, parts: Sequence[Part], inconsistent: Mapping[TableName, str]) -> bool:
     """Makes this update the slave's owner and plans `parts`; the tables `inconsistent` become so, each with its reason.
 
-    Returns False where that was done before.
+    Returns False if that was done before.
     """
     with slave.transaction():
         checkpoints = CheckpointStore.of(update, slave)
@@ -220,7 +220,7 @@ def expect_loaded(update: Update, states: TableStates) -> None:
 
 
 def expect_ready(update: Update, states: TableStates) -> None:
-    """Raises `tables-not-ready` where chosen tables are inconsistent."""
+    """Raises `tables-not-ready` if chosen tables are inconsistent."""
     inconsistent = [
         table for table in states if states.state(table) is TableState.INCONSISTENT and update.selection.covers(table)
     ]
@@ -320,7 +320,7 @@ def planned(update: Update, slave: Session) -> list[Part]:
 
 
 def clear(update: Update, master: Session, slave: Session, shapes: Sequence[TableShape], parts: Sequence[Part]) -> None:
-    """Prepares the slave where replacing the parts block by block would not be exact.
+    """Prepares the slave if replacing the parts block by block would not be exact.
 
     Drops unique indexes that the master has too until the load is done, because blocks read at different moments may
     have the same value in two rows. Where the databases order the keys differently, deletes the rows of the parts now.
@@ -342,7 +342,7 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
 
 
 def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
-    """Deletes the rows of the part where both databases order its table's keys differently."""
+    """Deletes the rows of the part if both databases order its table's keys differently."""
     of_slave, of_master = vendor_at(update), master_of(update.master_info.vendor)
     master_shape = of_master.rows.shape(master, shape.table)
     if master_shape is None or master_shape.keyless:
@@ -394,7 +394,7 @@ def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
 
 
 def _within(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> _KeyRange | None:
-    """The range of keys that is selected; None where tables are loaded as a whole. Raises `SelectionRefused`."""
+    """The range of keys that is selected; None if tables are loaded as a whole. Raises `SelectionRefused`."""
     chosen = update.selection
     if not chosen.ranged:
         return None

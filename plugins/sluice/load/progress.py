@@ -36,9 +36,9 @@ class TableState:
     bytes: int
     rows_per_second: float
     estimate: int | None
-    """Rows on the master by its statistics; None where there are none."""
+    """Rows on the master by its statistics; None if there are none."""
     size: int | None = None
-    """Bytes of the table on the master, None where it is not known."""
+    """Bytes of the table on the master, None if it is not known."""
     exported: int = 0
     """Blocks in files that the slave does not have yet."""
 
@@ -133,8 +133,8 @@ class Progress:
 def next_block(tables: Sequence[TableState], ahead: int, block_rows: int, *, imports: bool = False) -> str:
     """`public.orders 12/40`: the number of the block that is probably begun next, and about how many its table has.
 
-    `ahead`: how many others are begun before it. `block_rows`: rows of a block where none is stored yet, because a load
-    divides a table into blocks while it reads it; an import knows all blocks. Empty where fewer blocks are left.
+    `ahead`: how many others are begun before it. `block_rows`: rows of a block if none is stored yet, because a load
+    divides a table into blocks while it reads it; an import knows all blocks. Empty if fewer blocks are left.
     """
     for table in tables:
         left = table.exported if imports else table.planned

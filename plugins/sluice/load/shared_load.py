@@ -106,7 +106,7 @@ class Share:
             self.answered.set()
 
     def put(self, part: "_Head | bytes | _End", seconds: float) -> bool:
-        """Passes a part on, unless the block is given up. False where the slave did not take it within `seconds`."""
+        """Passes a part on, unless the block is given up. False if the slave did not take it within `seconds`."""
         if self.given_up.is_set():
             return True
         try:

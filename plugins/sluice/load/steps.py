@@ -75,9 +75,9 @@ def master_changing(update: Update, tables: list[TableName]) -> Transient:
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     """Makes this update the slave's owner: state INITIAL, gate closed, blocks of earlier updates deleted.
 
-    A partial load leaves state and gate alone (`sluice.load.partial_load`). Returns False where this update has begun
-    before and continues. Raises `ForbiddenMove` when another update is running, `SelectionRefused` where the chosen
-    part cannot be loaded.
+    A partial load leaves state and gate alone (`sluice.load.partial_load`). Returns False if this update has begun
+    before and continues. Raises `ForbiddenMove` when another update is running, `SelectionRefused` if the chosen part
+    cannot be loaded.
     """
     with on_slave(update) as slave:
         checkpoints = CheckpointStore.of(update, slave)
@@ -258,7 +258,7 @@ def _note_status(update: Update, store: Redis, state: SlaveState, message: str) 
 
 def end_sessions(update: Update) -> int:
     """Ends sessions of killed steps and workers on both databases: they live on while they wait for a lock or build an
-    index. Returns how many; 0 where another update owns the slave by now.
+    index. Returns how many; 0 if another update owns the slave by now.
 
     Call it only when nothing of the update runs any more. Outages are ignored.
     """
@@ -295,7 +295,7 @@ def note(update: Update, message: str) -> None:
 def arrive(update: Update, store: Redis) -> None:
     """Makes the slave NORMAL when all blocks are stored that were read in one snapshot, and opens the gate.
 
-    The slave is then what the master was at the snapshot, and the changes after it are applied. Does nothing where
+    The slave is then what the master was at the snapshot, and the changes after it are applied. Does nothing if
     each block has its own marker. Raises `Transient` for outages, `LoadEnded` when the update was canceled.
     """
     if update.selection.partial:
@@ -393,7 +393,7 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
 
 
 def _plan_whole(update: Update, master: Session, slave: Session, for_another: bool) -> int:
-    """Plans all tables. Returns how many; 0 where that was done before. Raises `master-changing`."""
+    """Plans all tables. Returns how many; 0 if that was done before. Raises `master-changing`."""
     queue = update.queue(master)
     for _ in range(PLAN_TRIES):
         # First the captured tables: others may change before the start position without any trace.
@@ -449,7 +449,7 @@ def _preparing(update: Update, slave: Session) -> bool:
 
 
 def _expect_free(update: Update, slave: Session) -> None:
-    """Raises `ForbiddenMove` where a failover or another update has the slave. Call it before closing the gate."""
+    """Raises `ForbiddenMove` if a failover or another update has the slave. Call it before closing the gate."""
     owner = owner_of(update, slave)
     if owner is not None and owner.state in (SlaveState.SWITCHING, SlaveState.MASTER):
         raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)

@@ -28,7 +28,7 @@ class Readings:
 
 
 def exceeded(limits: ThrottleOptions, readings: Readings, source: str) -> list[str]:
-    """The reasons why the load must pause, one sentence each; empty where it may continue. `source`: the file."""
+    """The reasons why the load must pause, one sentence each; empty if it may continue. `source`: the file."""
     reasons = [f"initial.throttle.pause is set in {source}"] if limits.pause else []
     compared: list[tuple[Reading, float | None, str, str]] = [
         (readings.active_sessions, limits.active_sessions, "active sessions on the master", ""),
@@ -85,7 +85,7 @@ class StandbyLag:
     """Times (seconds) with the WAL's end then, oldest first."""
 
     def measure(self, now: float, wal: int, replayed: Iterable[int]) -> float:
-        """Seconds that the slowest standby is behind; 0 where there is none. `wal`, `replayed`: positions in bytes."""
+        """Seconds that the slowest standby is behind; 0 if there is none. `wal`, `replayed`: positions in bytes."""
         if not self._ends or wal > self._ends[-1][1]:
             self._ends.append((now, wal))
         while self._ends and self._ends[0][0] < now - HISTORY_SECONDS:

@@ -212,7 +212,7 @@ class BlockWorker(ABC):
 
     @abstractmethod
     def _claim(self) -> Block | None:
-        """Begins a block and commits that; None where none can be claimed now."""
+        """Begins a block and commits that; None if none can be claimed now."""
 
     @abstractmethod
     def _transfer(self, block: Block) -> None:

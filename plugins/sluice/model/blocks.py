@@ -173,7 +173,7 @@ class TableBlocks:
         return [block.lo for block in self.blocks[1:] if block.lo is not None]
 
     def settled(self, applied: Position) -> bool:
-        """Whether every change after `applied` is applied, whatever its key."""
+        """Whether every change after `applied` is applied, regardless of its key."""
         return all(block.settled(applied) for block in self.blocks)
 
     @property

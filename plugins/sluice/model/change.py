@@ -30,7 +30,7 @@ ROW_ACTIONS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
 """Changes of one row. All others are cuts: everything before them is applied first."""
 
 UNSEEN = "unseen: "
-"""The beginning of a DIFFER's reason where the table's rows may change without a trigger that sees it."""
+"""The beginning of a DIFFER's reason if the table's rows may change without a trigger that sees it."""
 EMPTYING = frozenset({Action.TRUNCATE, Action.DELETE_WHERE})
 """Changes that delete rows of a table without naming them."""
 

@@ -14,7 +14,7 @@ SHARE = 0.5
 """By default, changes may take this share of what they and the free space of the disk are together. Where free space
 cannot be read, they may be as large as this share of the rest of the database."""
 LEAST = 5_000_000_000
-"""Bytes that changes may take at least where free space cannot be read."""
+"""Bytes that changes may take at least if free space cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Room:
     database: int
     """The files of the database, with ITEMS."""
     free: int | None
-    """Free space of the disk with ITEMS; None where it cannot be read."""
+    """Free space of the disk with ITEMS; None if it cannot be read."""
 
 
 def default(room: Room) -> tuple[ItemsLimit, str]:
-    """The limit where the configuration has none, and where it comes from."""
+    """The limit if the configuration has none, and its source."""
     if room.free is not None:
         why = f"{SHARE:.0%} of what is free on the master's disk"
         return ItemsLimit(bytes=max(1, int(SHARE * (room.items + room.free)))), why

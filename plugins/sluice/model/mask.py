@@ -9,7 +9,7 @@ from sluice.model.names import TableName
 
 HIDDEN = "•••"
 QUOTED = re.compile("“[^”]*(?:”|$)")
-"""What `quoted_text` made, also where a message was cut."""
+"""What `quoted_text` made, also if a message was cut."""
 _STRAIGHT = str.maketrans("“”", '""')
 _LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _FIRST = re.compile(rf"= {_LITERAL}(?!::)|{QUOTED.pattern}", re.DOTALL)

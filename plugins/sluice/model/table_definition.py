@@ -57,7 +57,7 @@ class DomainType:
     type: str
     """The name of the type of its values."""
     collation: str | None = None
-    """Qualified and quoted, where it is not the type's."""
+    """Qualified and quoted, if it is not the type's."""
 
 
 @dataclass(frozen=True)

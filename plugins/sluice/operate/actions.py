@@ -327,8 +327,8 @@ _ALL = (
     Action(
         "send_test",
         "Send a test",
-        "Sends a notice that says that it is a test through each notifier of the replication's configuration (notify). "
-        "The run fails if one does not take it, and says why.",
+        "Sends a test notice through each notifier of the replication's configuration (notify). The run fails if one "
+        "does not take it, and says why.",
         api.NOTIFY,
         Scope.MASTER,
     ),

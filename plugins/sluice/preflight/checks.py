@@ -351,7 +351,7 @@ def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Iss
 def _transformations(
     master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
 ) -> list[Issue]:
-    """Transformations of the configuration that do not fit their tables. Reads nothing where there are none."""
+    """Transformations of the configuration that do not fit their tables. Reads nothing if there are none."""
     if all(rule.transformation is None for rule in (*slave.tables, *replication.tables)):
         return []
     rows, transforms = master_of(replication.master.vendor).rows, Transforms(replication, slave)

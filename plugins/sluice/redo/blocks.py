@@ -79,7 +79,7 @@ def read_header(start: bytes) -> LogHeader:
 
 
 def first_block(size: int, blocks: int = 0) -> bytes:
-    """The first block of a log with `blocks` blocks after it, as far as readers use it."""
+    """The fields that readers use of the first block of a log with `blocks` blocks after it."""
     if size not in SIZES:
         raise NotRedo(f"blocks of {size} bytes")
     buffer = bytearray(size)

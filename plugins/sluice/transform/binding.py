@@ -231,7 +231,8 @@ def _suggestion(wrong: str, names: Sequence[str]) -> str:
 
 
 def _unfit_constant(column: Column, kind: LogicalType, text: str, engine: Engine) -> list[str]:
-    """Why a column of the master's type cannot hold the constant, as far as the engine knows the type."""
+    """Why a column of the master's type cannot hold the constant; empty if it can, or if the engine does not know
+    the type."""
     literal = "'" + text.replace("'", "''") + "'"
     try:
         engine.rows(f"SELECT {types.from_text(kind, f'CAST({literal} AS VARCHAR)')}")

@@ -4,7 +4,7 @@ The row before and the row after each change are transformed and compared:
 
 | before | after | on the slave |
 |---|---|---|
-| kept | kept | an UPDATE, or nothing where the slave's columns stay as they are |
+| kept | kept | an UPDATE, or nothing if the slave's columns stay as they are |
 | kept | left out, or gone | a DELETE |
 | left out, or not there | kept | an INSERT |
 | left out, or not there | left out, or gone | nothing |

@@ -60,7 +60,7 @@ def read(text: str, engine: Engine) -> Expression:
 
 
 def _only_value(tree: dict[str, object]) -> object:
-    """The syntax tree of the single value. Raises `ExpressionInvalid` where the text is more than that."""
+    """The syntax tree of the single value. Raises `ExpressionInvalid` if the text is more than that."""
     statements = tree["statements"]
     assert isinstance(statements, list)
     node = statements[0]["node"]
@@ -87,7 +87,7 @@ def _parts(node: object) -> Iterator[dict[str, object]]:
 
 
 def _check_function(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
-    """Raises `ExpressionInvalid` where a function uses other rows, or gives other values at other times."""
+    """Raises `ExpressionInvalid` if a function uses other rows, or gives other values at other times."""
     known = functions()
     overloads = known.get(name.lower())
     if overloads is None:

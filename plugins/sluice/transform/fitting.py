@@ -44,7 +44,7 @@ def wanted(described: Described, pair: Pair) -> bool:
 
 
 def why_not(described: Described, pair: Pair) -> str:
-    """Why the slave cannot have it; empty where it can."""
+    """Why the slave cannot have it; empty if it can."""
     if isinstance(described, Constraint):
         return _of_constraint(described, pair)
     if isinstance(described, View):

@@ -58,7 +58,7 @@ class RowNotTransformed(Terminal):
         reason: str,
         remedy: str,
     ):
-        """`keys`: of the rows on the master, by column; empty where no single row fails. `what` fails for them."""
+        """`keys`: of the rows on the master, by column; empty if no single row fails. `what` fails for them."""
         shown = [", ".join(f"{name} = {value!r}" for name, value in mask.row(table, key).items()) for key in keys]
         rows = f"the row {shown[0] or '(without a key)'}" if shown else "rows that come together"
         more = f" and {counted(len(shown) - 1, 'more row')}" if len(shown) > 1 else ""
@@ -164,7 +164,7 @@ class TableTransform:
     def sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
         """The slave's columns for rows that have the columns `names`.
 
-        Each with the column of the master whose values it has unchanged; None where they are computed.
+        Each with the column of the master whose values it has unchanged; None if they are computed.
         """
         sources = self._sources(names)
         return sources if self._exit is None else [(name, None) for name, _ in sources]

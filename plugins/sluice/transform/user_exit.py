@@ -100,7 +100,7 @@ def _checked(
 def _expect_distinct(
     places: npt.NDArray[np.int64], columns: Mapping[str, pa.Array], extra_key: Mapping[str, LogicalType]
 ) -> None:
-    """Raises `ExitRefused` where two rows of the answer would have the same key, or a key that no table can have."""
+    """Raises `ExitRefused` if two rows of the answer would have the same key, or a key that no table can have."""
     for name, kind in extra_key.items():
         if columns[name].null_count:
             raise ExitRefused(f"{name} of its answer is null, and is part of the key (extra_key)")

@@ -118,7 +118,7 @@ CONFIDENCE = 0.95
 
 @lru_cache
 def upper_bound(checked: int, wrong: int) -> float:
-    """The share of wrong rows that is not exceeded, with a confidence of 95 %. 1.0 where nothing was checked.
+    """The share of wrong rows that is not exceeded, with a confidence of 95 %. 1.0 if nothing was checked.
 
     The largest share under which as few as `wrong` of `checked` come up with a chance of 5 %.
     """
@@ -325,7 +325,7 @@ class _Comparison:
         return shape
 
     def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
-        """Why the slave cannot have the master's rows; empty where it can."""
+        """Why the slave cannot have the master's rows; empty if it can."""
         master_side, slave_side = self.sides
         of_master = master_of(master_side.info.vendor)
         translator = Translator(of_master, slave_side.vendor, master_side.first, slave_side.first)
@@ -333,7 +333,7 @@ class _Comparison:
         return self.view.ask(lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
-        """How digests are computed, and why not by the fast method; "" where they are."""
+        """How digests are computed, and why not by the fast method; "" if they are."""
         if self.canonical:
             return Method.CANONICAL, ""
         encodings = [self.view.ask(self._digester(side).encoding, side.first) for side in self.sides]

@@ -66,7 +66,7 @@ def of_slave(
 ) -> list[Issue] | None:
     """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what fixes that.
 
-    None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
+    None if that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
     the update of that id continues for a slave. Raises `Transient`.
     """
     vendor = vendor_at(pair)

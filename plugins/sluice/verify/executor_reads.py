@@ -67,7 +67,7 @@ def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOp
 
 
 class ByExecutors:
-    """`TableReads` by Spark's executors; by this process where they fail."""
+    """`TableReads` by Spark's executors; by this process if they fail."""
 
     def __init__(self, view: PinnedView, table: TableName, executor: Executor):
         self._view = view

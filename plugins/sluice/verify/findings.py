@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
     @classmethod
     def of(cls, outcomes: "list[Outcome]") -> "Outcome":
-        """The result of several together: different if one is, even where others could not be compared."""
+        """The result of several together: different if one is, even if others could not be compared."""
         for outcome in (cls.DIFFERENT, cls.COULD_NOT_COMPARE):
             if outcome in outcomes:
                 return outcome
@@ -153,7 +153,7 @@ class TableFinding:
     fell_back: str = ""
     """Why the fast digests were not used."""
     rule: str = ""
-    """The table's conflict rule, where both sides are written to."""
+    """The table's conflict rule, if both sides are written to."""
     proposed: dict[Changes, int] = field(default_factory=dict)
     """How many of the `looked_at` rows a repair changes, by whose row that is."""
     place: str = ""

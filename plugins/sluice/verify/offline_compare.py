@@ -42,7 +42,7 @@ class ChangesWait(CouldNotCompare):
 def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | None:
     """Begins the transactions of both sides. Returns the slave's position and the master's.
 
-    None where the slave's rows are not at one position. Raises `CouldNotCompare`, and errors of taking a position.
+    None if the slave's rows are not at one position. Raises `CouldNotCompare`, and errors of taking a position.
     """
     if pair.rows_info is not None and not pair.beside_whole_log:
         raise ChangesWait("redo does not tell all former values of what waits for it")
@@ -77,7 +77,7 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
 
 
 def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | None]:
-    """For each key of the changes its row before the first of them; None where there was none.
+    """For each key of the changes its row before the first of them; None if there was none.
 
     Raises `ChangesWait` for what is no change of a row.
     """
@@ -93,7 +93,7 @@ def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | No
 
 
 def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | None) -> Waiting:
-    """An item's action, new row and old row. Raises `ChangesWait` where columns of them are unknown."""
+    """An item's action, new row and old row. Raises `ChangesWait` if columns of them are unknown."""
     if action not in ("INSERT", "UPDATE", "DELETE"):
         return action, None, None
     if any(each and codec.is_partial(each) for each in (text, oldtext)):

@@ -17,7 +17,7 @@ PROPOSED = {
     "master": "a repair of the replication in the other direction changes the master's",
     "neither": "the rule cannot tell: make the two rows equal by hand",
 }
-"""Whose row changes where both sides are written to, by the rule for conflicts."""
+"""Whose row changes if both sides are written to, by the rule for conflicts."""
 
 
 def page(reports: Iterable[Report]) -> str:

@@ -101,7 +101,7 @@ class PinnedView:
         return self._pool.submit(self._run, side, task)
 
     def expect_wanted(self) -> None:
-        """Raises the reason where the comparison was ended."""
+        """Raises the reason if the comparison was ended."""
         if self._ended is not None:
             raise self._ended
 
@@ -133,7 +133,7 @@ class PinnedView:
         return CouldNotCompare(str(error), again=isinstance(error, PASSING))
 
     def _watch(self) -> None:
-        """Ends the comparison where a session waits for its locks, or a server does not answer; sends pings.
+        """Ends the comparison if a session waits for its locks, or a server does not answer; sends pings.
 
         The apply above all must not wait for a comparison when it alters or empties a table.
         """
@@ -188,7 +188,7 @@ class PinnedView:
 
 @contextmanager
 def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterator[PinnedView]:
-    """`sessions` on each side at one position: that of the apply's snapshots, or the slave's where no apply runs, and
+    """`sessions` on each side at one position: that of the apply's snapshots, or the slave's if no apply runs, and
     beside a log that tells the master's former rows.
 
     Raises `CouldNotCompare`, and `SluiceError`s of connecting and of the request.

@@ -38,7 +38,7 @@ Read = TypeVar("Read")
 Instant = Annotated[str, "time"]
 """In ISO 8601, with a time zone."""
 Growth = Annotated[int, "signed"]
-"""Less than 0 where something became smaller."""
+"""Less than 0 if something became smaller."""
 
 
 @dataclass(frozen=True)

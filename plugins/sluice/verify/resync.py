@@ -58,7 +58,7 @@ class NotRepaired(Transient):
 def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
     """Repairs the rows of `finding`. Returns how many. Raises `RepairTooLarge`, before any change, and `NotRepaired`.
 
-    Where the slave refuses one part, the others are written nevertheless: the repair of another table may need them.
+    If the slave refuses one part, the others are written nevertheless: the repair of another table may need them.
     """
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
@@ -134,7 +134,7 @@ class TableResult:
 def compare_table(pair: Pair, store: "Redis", table: TableName, options: CompareOptions) -> TableFinding:
     """Compares a table at its own position, and again if its definition changed meanwhile.
 
-    Does not raise where it cannot compare: the finding says so.
+    Does not raise if it cannot compare: the finding says so.
     """
     reason = ""
     for number in range(TRIES):
@@ -160,7 +160,7 @@ def compare_table(pair: Pair, store: "Redis", table: TableName, options: Compare
 def resync(
     pair: Pair, store: "Redis", table: TableName, options: CompareOptions, action: Action, limit: int | None
 ) -> TableResult:
-    """Compares a table, and repairs it where `action` says so.
+    """Compares a table, and repairs it if `action` says so.
 
     `limit`: the most rows that a repair may change, None for any number.
     """

@@ -17,9 +17,9 @@ from sluice.verify.pinned_side import Side
 BLOCKS_AT_ONCE = 256
 """The number of ranges that one statement reads; each makes it longer."""
 ROWS_AT_ONCE = 300_000
-"""Rows that are compared together where blocks are ranges, which limits the memory to some 100 MB."""
+"""Rows that are compared together if blocks are ranges, which limits the memory to some 100 MB."""
 CLASSED_ROWS_AT_ONCE = 2_000_000
-"""The same where blocks are classes of hashes, each group of which is found by reading the whole table."""
+"""The same if blocks are classes of hashes, each group of which is found by reading the whole table."""
 
 T = TypeVar("T")
 Digests = tuple[TableDigest, TableDigest]

@@ -48,7 +48,7 @@ def _read(session: Any) -> Airflow:
         DagRun.id, DagRun.dag_id, DagRun.run_id, DagRun.conf, DagRun.state, DagRun.queued_at, DagRun.start_date,
         DagRun.end_date,
     ).filter(DagRun.dag_id.in_(DAGS))  # fmt: skip
-    # A later housekeeping makes up for a failed one, whatever its result: the successful ones need not be read.
+    # A later housekeeping makes up for a failed one, even if it fails as well: the successful ones need not be read.
     repeated = (DagRun.state == FAILED) | ((DagRun.state == SUCCESS) & (DagRun.dag_id != HOUSEKEEPING))
     ended = runs.filter(DagRun.end_date > since, repeated).order_by(DagRun.id.desc()).limit(MOST_ENDED)
     active = runs.filter(DagRun.state.in_([QUEUED, RUNNING]))

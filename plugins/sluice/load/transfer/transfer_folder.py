@@ -95,7 +95,7 @@ class TransferFolder:
             raise FileDamaged(location, reason) from error
 
     def fault(self, file: File, size: int | None) -> str | None:
-        """The fault of a stored file, or None; `size`: in the folder's listing, None where it is not listed."""
+        """The fault of a stored file, or None; `size`: in the folder's listing, None if it is not listed."""
         if size is None:
             try:
                 next(iter(self.folder.read(file.name)), b"")
@@ -185,7 +185,7 @@ def new_folder(location: Location, access: S3Access, key: bytes | None, owner: s
 
 
 def owner_of_note(note: bytes) -> tuple[str, str] | None:
-    """Prefix and initial update that INCOMPLETE names; None where it names none."""
+    """Prefix and initial update that INCOMPLETE names; None if it names none."""
     words = note.decode(errors="replace").split("\n", 1)[0].split(" ", 2)
     return (words[0], words[2]) if len(words) == 3 else None
 

@@ -87,7 +87,7 @@ def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]
 
 
 def adopt(update: Update, blocks: Sequence[Block], left_out: Mapping[TableName, str]) -> None:
-    """Replaces the slave's begun blocks by the exported `blocks`; does nothing where that was done.
+    """Replaces the slave's begun blocks by the exported `blocks`; does nothing if that was done.
 
     `left_out`: tables that could not be exported → why; they are inconsistent here, too.
     Raises `LoadEnded`, `other-tables-exported`, and errors of the session.
@@ -248,7 +248,7 @@ def damaged(transfer_folder: TransferFolder, files: Iterable[File]) -> list[str]
 
 
 def at(location: Location, name: str) -> Location:
-    """The folder `name` at `location`, or `location` itself where it is that folder."""
+    """The folder `name` at `location`, or `location` itself if it is that folder."""
     return location if location.name == name else location.below(name)
 
 

@@ -207,7 +207,7 @@ class Merger(ABC, Generic[T, R, S]):
 
     @abstractmethod
     def put(self, each: S) -> None:
-        """Safe mode: afterwards the row exists, whatever had its key."""
+        """Safe mode: writes the row, regardless of what had its key before."""
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""

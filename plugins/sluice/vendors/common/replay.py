@@ -63,8 +63,8 @@ class Replayer(ABC, Generic[T]):
         """The statement that gives the row with the key `old` the key `new`, if no row has that."""
 
     def put(self, change: RowChange, target: T) -> list[Statement]:
-        """In safe mode, the statements after which the row of an INSERT or UPDATE is as the change says, whatever it
-        was. Raises `ColumnMissing`."""
+        """In safe mode, the statements that make the row of an INSERT or UPDATE what the change says, regardless of
+        what it was. Raises `ColumnMissing`."""
         return self.updating(change, target)
 
     def overwriting(self, change: RowChange, target: T) -> list[Statement]:
@@ -158,7 +158,7 @@ class Replayer(ABC, Generic[T]):
         return [each for each in displaced if not self.rows_under(self.targets[each.table], each.row)]
 
     def rows_under(self, target: T, row: Mapping[str, str | None]) -> int:
-        """How many rows have these values, at most two; none where the values do not fit the columns."""
+        """How many rows have these values, at most two; none if the values do not fit the columns."""
         try:
             return len(self.rows(target, (), row, most=2))
         except StatementFailed:
@@ -260,7 +260,7 @@ def rejects_of_conflict(
     *,
     reject: bool,
 ) -> list[Rejected]:
-    """The rejects of a change that does not fit: none where the slave's row already has its values.
+    """The rejects of a change that does not fit: none if the slave's row already has its values.
 
     `overwrite` gives the slave's row the change's values where the rule decides so, or returns why that is not
     possible. Without `reject` raises `problem`, or `RuleUndecidable` where the table's rule decides nothing.

@@ -197,8 +197,8 @@ class SlaveTables(KnownTables[T]):
         self._known |= {made.table: made for made in self.made(shapes, uniques)}
 
     def refused(self, table: TableName, columns: Iterable[str], error: DatabaseError, otherwise: Terminal) -> Terminal:
-        """What it means that the slave refuses a statement for `columns` of the table's rows, whatever its reason:
-        that concerns this table alone. `otherwise`: unless table or column are gone, or it lacks a privilege."""
+        """The error of this table alone, if the slave refuses a statement for `columns` of its rows. `otherwise`: the
+        error unless table or column are gone, or the account lacks a privilege."""
         reason = self[table].reason_shown(error)
         if isinstance(error, DatabaseRefused):
             return TableForbidden(table, reason)

@@ -172,7 +172,7 @@ ANYWHERE = "%"
 
 
 def _account_of(connection: Session, role: str) -> str:
-    """The account of that name: the one that may come from anywhere, where there are several."""
+    """The account of that name: the one that may come from anywhere, if there are several."""
     session = native(connection)
     rows = session.run("SELECT host FROM mysql.user WHERE user = %s ORDER BY host <> '%%', host", [role]).fetchall()
     return grants.account(role, rows[0][0] if rows else ANYWHERE)

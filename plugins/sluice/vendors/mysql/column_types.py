@@ -163,7 +163,7 @@ ROW_BYTES = 65_535
 SHORT = 255
 """Longer texts are no VARCHAR: a row holds few of them."""
 TEXT_LENGTHS = {Kind.TIME_ZONE: 32, Kind.INTERVAL: 255, Kind.ADDRESS: 255, Kind.UUID: 36}
-"""Characters of what is a text there. MariaDB's own type of a UUID takes only those that a standard knows."""
+"""Characters of types that become texts. MariaDB's own type of a UUID takes only those that a standard knows."""
 
 _CALENDAR = frozenset({Special.INFINITY, Special.BEFORE_YEAR_1, Special.AFTER_YEAR_9999})
 _NO_NUMBERS = frozenset({Special.NAN, Special.INFINITY})
@@ -243,8 +243,8 @@ def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnTy
 
 
 def fitting_row(types: Sequence[str], kept: Collection[int] = ()) -> list[str]:
-    """The types of a row's columns, of which long texts are LONGTEXT, which is stored beside the row, as far as the row
-    would be longer than a server takes. The longest first, of equal ones the last. `kept`: columns that stay."""
+    """The types of a row's columns. If the row would be longer than a server takes, texts become LONGTEXT, which is
+    stored beside the row, until it fits: the longest first, of equal ones the last. `kept`: columns that stay."""
     fitting = list(types)
     left = ROW_BYTES - sum(map(_row_bytes, types)) - len(types) // 8 - 1
     texts = [number for number, each in enumerate(types) if each.startswith("varchar") and number not in kept]
@@ -331,7 +331,7 @@ def _time(name: str, precision: int | None, excluded: frozenset[Special]) -> Col
 
 
 def _length(logical: LogicalType) -> int:
-    """Characters that a key's column may have, as far as an index entry holds them."""
+    """The characters of a key's column, at most as many as an index entry holds."""
     most = KEY_CHARACTERS if logical.length is None else logical.length
     if logical.kind is Kind.BINARY:
         most = -(-most // _BYTES_A_CHARACTER)
@@ -339,7 +339,7 @@ def _length(logical: LogicalType) -> int:
 
 
 def _of_key(logical: LogicalType, made: ColumnType, most: int) -> ColumnType:
-    """The same where an index must hold it: as a text of at most so many characters."""
+    """The same for an index, which must hold it: a text of at most so many characters."""
     if most < 1:
         return ColumnType("", Fit.REFUSED, f"no index has as many columns, or more than {KEY_CHARACTERS} characters")
     binary = logical.kind is Kind.BINARY

@@ -144,7 +144,7 @@ _NOT_ALLOWED = 1227
 
 
 def lock_holders(driver: Any) -> str:
-    """Names them, or the privilege by which they are seen; empty where nothing is found. Raises nothing: the error that
+    """Names them, or the privilege by which they are seen; empty if nothing is found. Raises nothing: the error that
     led here is the one to tell."""
     try:
         with driver.cursor() as cursor:

@@ -324,7 +324,7 @@ class MySQLMerger(Merger[MySQLTable, StageTable, _Set]):
         self._run(each, text, counted=True)
 
     def put(self, each: _Set) -> None:
-        """Raises `Collision` where another row has a unique value of it."""
+        """Raises `Collision` if another row has a unique value of it."""
         key = {name: f"c{each.columns.index(name) + 1}" for name in each.key}
         same = " AND ".join(f"t.{quoted(name)} = s.{column}" for name, column in key.items())
         for index in each.target.uniques_beside(each.key):

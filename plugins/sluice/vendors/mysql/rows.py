@@ -89,7 +89,7 @@ class MySQLDigest(PlainDigest):
         return f"CONCAT({', '.join(parts)})" if parts else "''"
 
     def row(self) -> str:
-        """The digest of a row; NULL where its text was too long for the server."""
+        """The digest of a row; NULL if its text was too long for the server."""
         return _number(self.joined(self.names), 1)
 
     def block(self) -> str:

@@ -56,7 +56,7 @@ def load_rows(
 ) -> int:
     """Canonical texts as CSV, with the word NULL and without a header, into the columns of `place`; how many rows.
 
-    In a transaction that is rolled back where this raises `ValueUnfit`. `table`: for messages.
+    In a transaction that is rolled back if this raises `ValueUnfit`. `table`: for messages.
     """
     into, sets = [], []
     for number, column in enumerate(columns):

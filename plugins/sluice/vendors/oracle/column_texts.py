@@ -187,7 +187,7 @@ class ColumnTexts:
         return f"({equal} OR ({own} IS NULL AND {bind} IS NULL))"
 
     def is_special(self, alias: str, special: Special, length: int) -> str | None:
-        """The condition that the column has such a value; None where it never has. `length`: the longest that fits."""
+        """The condition that the column has such a value; None if it never has. `length`: the longest that fits."""
         own = f"{alias}.{self.quoted}"
         if self.unread:
             return None

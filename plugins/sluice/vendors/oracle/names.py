@@ -23,7 +23,7 @@ def owner_of(session: OracleSession, table: TableName) -> str:
 
 
 def column_fault(name: str) -> str | None:
-    """Why no column can have this name; None where one can."""
+    """Why no column can have this name; None if one can."""
     if '"' in name or "\0" in name:
         return "no column has a name with a double quote"
     if name == "ROWID":
@@ -34,7 +34,7 @@ def column_fault(name: str) -> str | None:
 
 
 def fault(table: TableName) -> str | None:
-    """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
+    """Why the table cannot have its name here, for `the table is … on the slave`; None if it can."""
     for part in (table.schema, table.name):
         if len(part.encode()) > LONGEST:
             return f"a name of more than {LONGEST} bytes, which no table has"

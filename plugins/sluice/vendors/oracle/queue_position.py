@@ -26,11 +26,11 @@ class Incarnation:
 
     dbid: int
     pdb: str
-    """Its GUID, hexadecimal; empty where there are no pluggable databases."""
+    """Its GUID, hexadecimal; empty if there are no pluggable databases."""
     resetlogs: int
     """RESETLOGS_ID of the container."""
     pdb_incarnation: int
-    """PDB_INCARNATION#; 0 where there are no pluggable databases."""
+    """PDB_INCARNATION#; 0 if there are no pluggable databases."""
 
     def __str__(self) -> str:
         return f"database {self.dbid} {self.pdb or '-'} of incarnation {self.resetlogs}.{self.pdb_incarnation}"
@@ -68,7 +68,7 @@ class QueuePosition:
     scn: int = field(default=0, compare=False)
     """The SCN as of which ITEMS was read. A block that is read as of it shows what this position covers."""
     oldest: int = field(default=0, compare=False)
-    """No transaction that is not covered began before this SCN; 0 where that is not known."""
+    """No transaction that is not covered began before this SCN; 0 if that is not known."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
     """For each open transaction, a key below all keys that it can have drawn."""
     time: str = field(default="", compare=False)
@@ -94,7 +94,7 @@ class QueuePosition:
 
     @classmethod
     def of(cls, position: Position) -> "QueuePosition":
-        """The position itself. Raises `other-source` where it is none of an Oracle master with triggers."""
+        """The position itself. Raises `other-source` if it is none of an Oracle master with triggers."""
         if not isinstance(position, cls):
             raise other_source(position, "an Oracle master with triggers")
         return position

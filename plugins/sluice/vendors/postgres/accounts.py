@@ -38,7 +38,7 @@ PASSWORDS = "PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for"
 
 
 def parse(url: str, user: str) -> ConnectionInfo:
-    """The database that a URL names, as `user` where it names none; without a password.
+    """The database that a URL names, as `user` if it names none; without a password.
 
     Raises `BadAddress`, `PasswordShown`.
     """
@@ -79,7 +79,7 @@ def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
 
 
 def password_used(connection: Session) -> str:
-    """The password of the session, from the caller, PGPASSWORD or the password file; empty where none was needed."""
+    """The password of the session, from the caller, PGPASSWORD or the password file; empty if none was needed."""
     return native(connection).info.password if native(connection).pgconn.used_password else ""
 
 
@@ -91,7 +91,7 @@ def password_places(info: ConnectionInfo) -> str:
 
 
 def account_help(role: str) -> str:
-    """What to do where an account does not exist, or its password is unknown."""
+    """What to do if an account does not exist, or its password is unknown."""
     name = role if re.fullmatch(r"[a-z_][a-z0-9_]*", role) else quoted(role)  # psql folds what has no quotes
     command = shlex.quote(f"\\password {name}")
     return (

@@ -6,8 +6,11 @@ from sluice.model.shape import Column
 
 
 def array_type(column: Column) -> str:
-    """The type in which the texts of a key column are handed over: the input function of an array reads its elements
-    by their own, where a cast from text would call whatever function the type's owner made one of."""
+    """The type in which the texts of a key column are handed over.
+
+    Array input uses the input function of the elements' type; a cast from text could call a function that the type's
+    owner has defined.
+    """
     # Elements that are arrays would be taken for further dimensions.
     return ("text[]" if column.type.endswith("[]") else f"{column.type}[]").replace("%", "%%")
 

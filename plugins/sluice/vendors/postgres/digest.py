@@ -341,7 +341,7 @@ def encoding(connection: Session) -> str:
 
 
 def probe(connection: Session, method: Method) -> list[int] | None:
-    """This server's digests of fixed values; None where it lacks the method."""
+    """This server's digests of fixed values; None if it lacks the method."""
     if method is Method.HASH and native(connection).info.server_version < 140000:
         return None
     probes = [hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1)]
@@ -354,7 +354,7 @@ def probe(connection: Session, method: Method) -> list[int] | None:
 
 
 def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
-    """Bounds for blocks of about `ROWS_A_BLOCK` rows, from a sample of pages; empty where one block is enough.
+    """Bounds for blocks of about `ROWS_A_BLOCK` rows, from a sample of pages; empty if one block is enough.
 
     Where whole numbers are distributed evenly, the bounds have equal distances, so that three numbers name them all.
     `rows`: about how many rows there are.

@@ -60,7 +60,7 @@ class FailoverStore:
         return own_schema.has(self.connection, self._own.table("failover"))
 
     def ensure(self) -> None:
-        """Makes the table where it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
+        """Makes the table if it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
         if not self._current():
             with self.connection.transaction():
                 sessions.lock_transaction(self.connection, "slave resources")
@@ -90,7 +90,7 @@ class FailoverStore:
         return Sheet.parse(row[0]) if row and row[0] else None
 
     def read(self, *, lock: bool = False) -> Record | None:
-        """The failover under way, or the last one; None where there never was one."""
+        """The failover under way, or the last one; None if there never was one."""
         if not lock and not self.exists():
             return None
         row = self._execute("failover_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
@@ -346,8 +346,8 @@ def undo(connection: Session, store: FailoverTable, made: Made) -> None:
 
 
 def set_sequence(connection: Session, master: SequenceValue, gap: int, *, search: bool = True) -> int | None:
-    """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was ever
-    drawn. `search`: looks for the farthest value in the column. Raises `LookupError` where the slave has no such
+    """Sets the slave's sequence beyond all that is known to be used, never back; the value, None if nothing was ever
+    drawn. `search`: looks for the farthest value in the column. Raises `LookupError` if the slave has no such
     sequence, psycopg's errors."""
     own, used = (master.schema, master.name), None
     if master.table is not None:

@@ -145,7 +145,7 @@ def foreign(connection: Session, own: OwnSchema) -> list[privileges.Foreign]:
 
 
 def secure(connection: Session, own: OwnSchema) -> None:
-    """Creates the schema where it is absent, and checks that it is safe and that the account owns all objects with
+    """Creates the schema if it is absent, and checks that it is safe and that the account owns all objects with
     Sluice's names. To be called before objects are made or upgraded. Raises `SchemaUnsafe`, psycopg's errors."""
     (existing,) = privileges.schemas(connection, [own.name])
     if existing.owner is None:

@@ -1,7 +1,7 @@
 """Copies rows from and to PostgreSQL tables by COPY, without parsing them.
 
 The server sends one message a row. The row iterator of the driver would take longer than the copy itself, so messages
-are read from libpq directly and joined to large pieces. Memory holds one piece, or one row where that is larger.
+are read from libpq directly and joined to large pieces. Memory holds one piece, or one row if that is larger.
 """
 
 import io

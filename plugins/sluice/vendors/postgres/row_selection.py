@@ -56,7 +56,7 @@ def key_of(connection: Session, shape: TableShape, text: str) -> Key:
 
 
 def check(connection: Session, order: KeyOrder, where: str, server: str) -> None:
-    """Checks a condition. Raises `SelectionInvalid` where this database refuses it, `NotEvaluated`."""
+    """Checks a condition. Raises `SelectionInvalid` if this database refuses it, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
     with _evaluating(where, table, server), owner_code.reading(connection, order.shape):

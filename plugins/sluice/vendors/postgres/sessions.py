@@ -25,7 +25,7 @@ from sluice.vendors.postgres.errors import adopt
 GRANTABLE_SETTINGS = 150000
 """From this version on a superuser can grant the right to set a parameter."""
 ORIGIN = "sluice.origin"
-"""A setting; where it is not empty, capture triggers record nothing, so that replication does not loop."""
+"""A setting; if it is not empty, capture triggers record nothing, so that replication does not loop."""
 
 
 def connect(

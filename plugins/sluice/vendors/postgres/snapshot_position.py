@@ -124,13 +124,13 @@ class SnapshotPosition:
     low: int = field(default=0, compare=False)
     high: int = field(default=0, compare=False)
     next: int | None = field(default=None, compare=False)
-    """None where it is unknown; then no ID is certainly above it."""
+    """None if it is unknown; then no ID is certainly above it."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
     gap_floor: int = field(default=0, compare=False)
     time: str = field(default="", compare=False)
     """The master's clock when the snapshot was taken, ISO 8601, UTC."""
     lsn: str = field(default="", compare=False)
-    """Up to where the master's log must be on disk so that no crash can undo the transactions; empty where it certainly
+    """Up to where the master's log must be on disk so that no crash can undo the transactions; empty if it certainly
     is, as for a stored position."""
     origin: Origin | None = field(default=None, compare=False)
     """The server on which the position was taken, and its log's end; None where unknown."""
@@ -151,7 +151,7 @@ class SnapshotPosition:
 
     @classmethod
     def of(cls, position: Position) -> "SnapshotPosition":
-        """`position`. Raises `other-source` where it is not of a PostgreSQL master."""
+        """`position`. Raises `other-source` if it is not of a PostgreSQL master."""
         if not isinstance(position, cls):
             raise other_source(position, "a PostgreSQL master with triggers")
         return position

@@ -253,7 +253,7 @@ def create(
 
 
 def create_schema(connection: Session, schema: str) -> str:
-    """Makes a schema where it is absent; needs no privilege where it is there. The statement that ran, or empty."""
+    """Makes a schema if it is absent; needs no privilege where it is there. The statement that ran, or empty."""
     row = connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(schema)]).fetchone()
     if not (row and row[0]):
         return ""

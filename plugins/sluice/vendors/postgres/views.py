@@ -44,7 +44,7 @@ def drop_statement(name: TableName) -> str:
 def make(connection: Session, view: View, *, trusted: bool) -> None:
     """Makes or replaces it, in the caller's transaction; readers see the one or the other.
 
-    Where a column is another one, the views that read it go and come back with it. Raises `NotMade` where what it calls
+    Where a column is another one, the views that read it go and come back with it. Raises `NotMade` if what it calls
     is not run on the slave unseen, and psycopg's errors.
     """
     create_schema(connection, view.name.schema)

@@ -173,7 +173,7 @@ class LogQueue(StreamQueue, ChangeQueue):
                 )
 
     def _changed(self, shape: TableShape, window: Window) -> dict[Key, Image | None] | None:
-        """The last row of each key that changes in the window; None where rows alone do not tell."""
+        """The last row of each key that changes in the window; None if rows alone do not tell."""
         table, names = shape.table, {column.name for column in shape.replicated}
         key = [column.name for column in shape.key]
         changed: dict[Key, Image | None] = {}

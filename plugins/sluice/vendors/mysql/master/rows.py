@@ -76,7 +76,7 @@ class LoggedTexts(ColumnTexts):
         return super().canonical(alias, kind)
 
     def is_special(self, alias: str, special: Special, length: int) -> str | None:
-        """The condition that a value is a special one; None where the type has none."""
+        """The condition that a value is a special one; None if the type has none."""
         text = f"{alias}.{self.quoted}"
         if self.base in TEXTS:
             conditions = {

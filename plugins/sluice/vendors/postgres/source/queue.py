@@ -74,7 +74,7 @@ class PostgresQueue(Bound, ItemsQueue):
         return self.session.poll(sql_files.render("postgres", "snapshot_now")) == SnapshotPosition.of(since).snapshot
 
     def expect_continued(self, positions: Iterable[Position]) -> None:
-        """Raises `master-replaced` where the history of the master does not contain what `positions` have seen.
+        """Raises `master-replaced` if the history of the master does not contain what `positions` have seen.
 
         The log's end alone does not tell: a master whose files were restored from a snapshot soon comes past the
         places, transactions and keys that it had before.
@@ -108,7 +108,7 @@ class PostgresQueue(Bound, ItemsQueue):
                 )
 
     def _expect_history(self, before: SnapshotPosition, now: Origin) -> None:
-        """Raises `master-replaced`, `failover-unproven` where the log of the server at `now` does not continue that of
+        """Raises `master-replaced`, `failover-unproven` if the log of the server at `now` does not continue that of
         `before`."""
         former = before.origin
         if former is None or former == now:
@@ -285,7 +285,7 @@ class PostgresQueue(Bound, ItemsQueue):
         return row is not None and not row[0]
 
     def has_event_triggers(self) -> bool:
-        """Whether event triggers of this installation exist and are enabled; False where nothing is installed."""
+        """Whether event triggers of this installation exist and are enabled; False if nothing is installed."""
         function = f"{self.name('has_event_triggers')}()"
         row = self.session.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
         if row is None or not row[0]:
@@ -339,7 +339,7 @@ class PostgresQueue(Bound, ItemsQueue):
 
         `earlier`: a position taken before the transaction began. Its sequence values are the bounds of the next window,
         because those read within the transaction were read after the snapshot. `previous`: the beginning of the window;
-        None where nothing was applied before.
+        None if nothing was applied before.
         """
         taken, first = self.take(), SnapshotPosition.of(earlier)
         return replace(taken, low=first.low, next=first.next).after(previous)
@@ -404,7 +404,7 @@ class PostgresQueue(Bound, ItemsQueue):
         return Room(int(items), int(database), self._free(file) if file else None)
 
     def _free(self, file: str) -> int | None:
-        """Free bytes of the disk with `file` of the server, as `df` there says; None where it does not."""
+        """Free bytes of the disk with `file` of the server, as `df` there says; None if it does not."""
         try:
             with native(self.session).transaction(force_rollback=True):
                 self.session.execute("CREATE TEMPORARY TABLE sluice_free (line text) ON COMMIT DROP")

@@ -334,6 +334,6 @@ def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:
 
 def _classified(error: adbc_driver_manager.Error, server: str) -> SluiceError:
     if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
-        # ADBC passes on libpq's text where the server did not answer.
+        # ADBC passes on libpq's text if the server did not answer.
         return classify(psycopg.OperationalError(str(error)), server)
     return classify(error, server)

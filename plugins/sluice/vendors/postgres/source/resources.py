@@ -31,7 +31,7 @@ from sluice.vendors.postgres.source.tables_registry import Registry
 
 
 def noted(lines: Sequence[Line], *, keyed: bool) -> str | None:
-    """The value of INFO for these lines; None where no table is to be captured at once."""
+    """The value of INFO for these lines; None if no table is to be captured at once."""
     if not any(line.actions for line in lines):
         return None
     return json.dumps(
@@ -124,7 +124,7 @@ FUNCTIONS: tuple[str, ...] = (
 """Files of the view and the functions, which can be made again, in the order of their dependencies."""
 
 EVENT_TRIGGERS = "event_triggers"
-"""The file that makes the event triggers, where the account may."""
+"""The file that makes the event triggers, if the account may."""
 
 RELATIONS: tuple[str, ...] = (
     "seq",
@@ -250,7 +250,7 @@ class PostgresCapture(Bound):
     def upgrade(self, have: Installation | None) -> list[str]:
         """Runs the files that `have` lacks, in the caller's transaction. Returns their names.
 
-        Creates the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
+        Creates the schema if it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
         """
         own_schema.secure(self.session, self.own)
         if have is None and (names := self.taken()):

@@ -44,7 +44,7 @@ class Snapshot:
 def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Snapshot]:
     """As `PostgresQueue.reading`, in the snapshot `exported`, whose position is `marker`.
 
-    Also raises `SnapshotGone` where the table was emptied, rewritten or altered since, because the rows are not those
+    Also raises `SnapshotGone` if the table was emptied, rewritten or altered since, because the rows are not those
     of that snapshot. The rows are read without columns that were added since.
     """
     owner_code.expect_none(connection, table.table)  # now: the snapshot may be older
@@ -64,7 +64,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
     shape = catalog.shape(connection, table.table)
     if shape is None or not whole(connection, table.table):
         raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
-    # Never prepared: a cached plan fails where the columns have changed.
+    # Never prepared: a cached plan fails if the columns have changed.
     now = (
         native(connection).execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description
         or []
@@ -117,7 +117,7 @@ def whole(connection: Session, table: TableName) -> bool:
 def begin(connection: Session, exported: str | None = None) -> None:
     """Begins a read-only REPEATABLE READ transaction on an autocommit connection, in the snapshot `exported` if given.
 
-    Raises psycopg's errors; `UndefinedObject` or `InvalidParameterValue` where that snapshot no longer exists.
+    Raises psycopg's errors; `UndefinedObject` or `InvalidParameterValue` if that snapshot no longer exists.
     """
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     # A policy that hides rows from this account must raise an error, as the rows would look like differences.

@@ -79,7 +79,7 @@ class Guard:
         return Claim(values["id"], values["slave"], values["phase"])
 
     def move_claim(self, failover_id: str, phases: Sequence[str], phase: str | None) -> bool:
-        """Moves the claim from one of `phases` to `phase`; None deletes it. False where it was in no such phase."""
+        """Moves the claim from one of `phases` to `phase`; None deletes it. False if it was in no such phase."""
         return bool(self._execute("failover_claim_move", id=failover_id, phases=list(phases), phase=phase).fetchall())
 
     # -- the triggers that refuse writes
@@ -137,7 +137,7 @@ class Guard:
         return {Writer(*row) for row in self.connection.execute(statement.encode())}
 
     def release(self) -> None:
-        """Makes all tables accept writes, and removes the guard. Raises `master-busy` where triggers, which then refuse
+        """Makes all tables accept writes, and removes the guard. Raises `master-busy` if triggers, which then refuse
         nothing, could not be removed."""
         statement = sql_files.render("postgres", "guard_release", **self._names)
         with self.connection.transaction():

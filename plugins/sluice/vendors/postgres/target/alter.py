@@ -515,7 +515,7 @@ class Alterer:
             self._do(old, f"ALTER TABLE {name} SET SCHEMA {quoted(new.schema)}")
 
     def _drop_key(self, table: TableName, old: TableDefinition) -> None:
-        """Drops the slave's primary key where it is the master's former one."""
+        """Drops the slave's primary key if it is the master's former one."""
         row = catalog.primary_key(self.connection, table)
         if row is not None and set(row[1]) == {column.name for column in old.shape.key}:
             self._do(table, f"ALTER TABLE {quoted(table.schema, table.name)} DROP CONSTRAINT {quoted(row[0])}")

@@ -46,9 +46,9 @@ class Unique:
     predicate: str | None
     nulls_equal: bool
     columns: tuple[str, ...] | None
-    """The columns, where it has no expressions."""
+    """The columns, if it has no expressions."""
     deferrable: bool
-    """Whether the commit checks it, where the session defers constraints."""
+    """Whether the commit checks it, if the session defers constraints."""
 
     def is_key(self, key: Sequence[str]) -> bool:
         return self.columns is not None and self.predicate is None and set(self.columns) == set(key)
@@ -109,7 +109,7 @@ class Statement:
 
 
 def _affects_statement(column: SlaveColumn) -> bool:
-    """Whether the statements differ where a change leaves the column as it is."""
+    """Whether the statements differ if a change leaves the column as it is."""
     return column.identity == "a" or column.follows
 
 
@@ -364,7 +364,7 @@ def _update(change: RowChange, target: SlaveTable, row: Row, which: Row, *, coun
 
 
 def _update_unless_done(change: RowChange, target: SlaveTable, old: Row, *, images: bool) -> Statement:
-    """Updates the row at the old key, or at the new one where the slave's foreign key has changed it already.
+    """Updates the row at the old key, or at the new one if the slave's foreign key has changed it already.
 
     Exactly one of the two keys must have a row.
     """
@@ -418,7 +418,7 @@ def _delete(
 def _refuse_if_found(
     change: RowChange, target: SlaveTable, which: Row, refuses: str, *, unless: str | None = None
 ) -> Statement:
-    """Finds a row that must not be deleted; where there is one, the change is refused."""
+    """Finds a row that must not be deleted; if there is one, the change is refused."""
     parameters = Parameters(target)
     where = _unless(change, parameters, which, unless)
     text = f"SELECT {_key_texts(change, target)} FROM {target.only} t WHERE {where}"
@@ -436,7 +436,7 @@ def _key_texts(change: RowChange, target: SlaveTable) -> str:
 
 
 def _rename(change: RowChange, target: SlaveTable, old_key: Row, new_key: Row, *, guarded: bool) -> list[Statement]:
-    """Gives the row at the old key the new one; where that is taken, deletes the row at the old key.
+    """Gives the row at the old key the new one; if that is taken, deletes the row at the old key.
 
     `guarded`: it must not be deleted.
     """

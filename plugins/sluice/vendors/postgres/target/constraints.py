@@ -255,7 +255,7 @@ def _drop_constraint(table: TableName, name: str) -> str:
 
 
 def untrusted(examiner: Examiner, table: TableName, expressions: Sequence[str]) -> str:
-    """Why the slave's table must not evaluate the expressions; empty where it may. Raises psycopg's errors."""
+    """Why the slave's table must not evaluate the expressions; empty if it may. Raises psycopg's errors."""
     row = [f"LIKE {quoted(table.schema, table.name)}"]
     return next((why for one in expressions if (why := examiner.evaluated(one, row, table.name))), "")
 

@@ -24,7 +24,7 @@ class LabelsAmbiguous(Exception):
 
 
 def labels(connection: Session, enum: EnumType) -> list[str] | None:
-    """The labels of the slave's enum of that name, in order; None where there is none."""
+    """The labels of the slave's enum of that name, in order; None if there is none."""
     row = connection.execute(
         "SELECT ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid "
         "ORDER BY e.enumsortorder) FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace "
@@ -131,7 +131,7 @@ def renames(old: TableDefinition, enum: EnumType, present: Sequence[str]) -> lis
     """The statements that rename the slave's labels as the master's were renamed; none where another table's item, for
     the same type, has done so.
 
-    Raises `LabelsAmbiguous` where the slave has both names of a label, so that it cannot be told what its rows mean.
+    Raises `LabelsAmbiguous` if the slave has both names of a label, so that it cannot be told what its rows mean.
     """
     names, wanted = Names(), dict(enum.labels)
     for type_ in old.enums:
@@ -174,7 +174,7 @@ def numbers_of(types: Iterable[EnumType]) -> set[int]:
 
 
 def moves(old: TableDefinition, enum: EnumType) -> tuple[EnumType, list[str]] | None:
-    """The type under its former name, and the statements that rename it; None where it kept its name."""
+    """The type under its former name, and the statements that rename it; None if it kept its name."""
     numbers = {number for number, _ in enum.labels}
     was = next((type_ for type_ in old.enums if numbers & {number for number, _ in type_.labels}), None)
     if was is None or (was.schema, was.name) == (enum.schema, enum.name):

@@ -233,7 +233,7 @@ class Merger:
         safe: bool,
         reinserted: Collection[TableName],
     ) -> list[MergeStep]:
-        """The steps of one table. Raises `Collision` where it needs what foreign keys or triggers would notice."""
+        """The steps of one table. Raises `Collision` if it needs what foreign keys or triggers would notice."""
         target, columns, key = self.targets[table], _columns(parts), parts[0].key
         compared = bool(key) and not safe and all(part.compared for part in parts)
         sets = _RowSets.of(parts, columns, key, compared)
@@ -268,7 +268,7 @@ class Merger:
         ]
 
     def _reject_unsafe_cascades(self, steps: Sequence[MergeStep], rank: Mapping[TableName, int]) -> None:
-        """Raises `Collision` where a cascade may change a key that a later statement looks up.
+        """Raises `Collision` if a cascade may change a key that a later statement looks up.
 
         Statements find rows by their keys, so no cascade may have changed a key before. And a cascade must set its
         columns before the row gets its last values, not after.
@@ -291,7 +291,7 @@ class Merger:
     def _late(self, steps: Sequence[MergeStep]) -> set[TableName]:
         """Tables whose deletes come last: earlier, a cascade would delete rows that are updated to refer elsewhere.
 
-        Raises `Collision` where several steps delete rows of one table that cascades to itself.
+        Raises `Collision` if several steps delete rows of one table that cascades to itself.
         """
         deleting = [step.target.table for step in steps if step.kind in FIRST]
         updating = {step.target.table for step in steps if step.kind in ("update", "move", "upsert")}

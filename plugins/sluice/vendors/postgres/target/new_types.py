@@ -190,7 +190,7 @@ def changes(was: CompositeType, now: CompositeType, present: Sequence[str] | Non
     """The statements that give the slave's type, whose attributes are `present`, those of `now`; none where another
     table's item, for the same type, has done so.
 
-    Raises `AttributesDiffer` where the slave's are neither the former nor the present ones.
+    Raises `AttributesDiffer` if the slave's are neither the former nor the present ones.
     """
     name = quoted(now.schema, now.name)
     if present is None:

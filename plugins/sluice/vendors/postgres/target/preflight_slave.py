@@ -73,7 +73,7 @@ def find(
 ) -> list[Issue]:
     """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
 
-    `requirements`: None where the master cannot be asked. `part`: only some of its tables are to be loaded.
+    `requirements`: None if the master cannot be asked. `part`: only some of its tables are to be loaded.
     `light`: only what a replication that runs already cannot do without.
     """
     return list(_Slave(connection, replication, slave, requirements, part, light).issues())

@@ -205,7 +205,7 @@ class Replayer:
         work: "_Work",
         former: Sequence[Mapping[str, str | None]] = (),
     ) -> bool:
-        """Applies the change; False where it waits or is rejected. Raises `Conflict` where nothing rejects it."""
+        """Applies the change; False if it waits or is rejected. Raises `Conflict` if nothing rejects it."""
         problem: Conflict | None = None
         if work.options.safe and change.key:
             replaced = work.replaced(change)
@@ -261,7 +261,7 @@ class Replayer:
         return dict(zip(shown, rows[0][0], strict=True)) if rows else None
 
     def _read(self, text: str, parameters: Sequence[object]) -> list[Any]:
-        """The rows; none where the values do not fit the columns."""
+        """The rows; none if the values do not fit the columns."""
         try:
             with self.connection.transaction():
                 return psycopg.RawCursor(native(self.connection)).execute(text, parameters).fetchall()
@@ -294,7 +294,7 @@ class Replayer:
         return problem
 
     def _stays(self, change: RowChange, statements: Sequence[Statement]) -> RowStays | None:
-        """The conflict where the change needs another row to be deleted that must not be; else None."""
+        """The conflict if the change needs another row to be deleted that must not be; else None."""
         for statement in itertools.takewhile(lambda each: each.refuses, statements):
             for (texts,) in self._read(statement.text, statement.parameters):
                 return PostgresRowStays.by(change, statement, texts)

@@ -163,7 +163,7 @@ def drop(connection: Session, table: TableName) -> None:
 def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
     """Deletes all rows of these tables of the slave, over a session in autocommit.
 
-    Tables that refer to each other are truncated together, others in groups. Uses DELETE where the account may not
+    Tables that refer to each other are truncated together, others in groups. Uses DELETE if the account may not
     TRUNCATE. Cascades to no other table. Raises psycopg's errors.
     """
     only = {shape.table: "" if shape.partitioned else "ONLY " for shape in shapes}
