@@ -69,8 +69,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The other arguments are pytest's; argparse would refuse its options.
         args = argparse.Namespace(command="test", run=later("devstack.testing", "run"), arguments=to_test[1:])
     else:
-        args = parser().parse_args(given)
+        args = parsed(given)
     return guarded(args, prepare)
+
+
+def parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a subcommand. Scripts of a rehearsal may stand on both sides of an option, where argparse takes
+    only the first ones."""
+    top = parser()
+    args, rest = top.parse_known_args(given)
+    if args.command == "rehearse" and not any(argument.startswith("-") for argument in rest):
+        args.given += rest
+    elif rest:
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
 
 
 def prepare(args: argparse.Namespace) -> None:

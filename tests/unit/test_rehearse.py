@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from devstack import cli
 from devstack.rehearse import command
 from devstack.rehearse import report as reports
 from devstack.rehearse.arguments import add_arguments
@@ -279,6 +280,15 @@ def test_keeping_needs_a_replication(capsys: pytest.CaptureFixture[str], tmp_pat
     add_arguments(parser)
     assert command.run(parser.parse_args(["--schema", str(file), str(file), "--keep"])) == command.FAILED
     assert "--keep wants the PREFIX of a replication" in capsys.readouterr().err
+
+
+def test_scripts_may_stand_before_and_after_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    args = cli.parsed(["rehearse", "SHOP", "a.sql", "--schema", "s.sql", "b.sql", "--rows", "5", "c.sql"])
+    assert (args.given, args.schema, args.rows) == (["SHOP", "a.sql", "b.sql", "c.sql"], ["s.sql"], 5)
+    for words, unknown in ((["rehearse", "a.sql", "--rowz", "5"], "--rowz 5"), (["down", "a.sql"], "a.sql")):
+        with pytest.raises(SystemExit):
+            cli.parsed(words)
+        assert f"unrecognized arguments: {unknown}\n" in capsys.readouterr().err
 
 
 def test_rows_of_a_copy_are_not_shown_as_its_statement() -> None:
