@@ -14,7 +14,7 @@ from sluice.airflow.pages.databases import MasterData, MasterTable, SlaveData
 from sluice.coordination import redis_store
 from sluice.coordination.records import Issues
 from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
-from sluice.load.progress import Progress, TableState
+from sluice.load.progress import Progress, TableLoad
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.content import format_row
 from sluice.model.failover import Action, Switch
@@ -29,9 +29,9 @@ from tests.browser.rig import SHOP, Monitor
 pytestmark = pytest.mark.long
 LONGEST = TableName("s" * 63, 'T<b>"&' + "t" * 57)
 TABLES = (
-    TableState(LONGEST, 3, 2, 4, 400_000, 9_000_000, 51_234.0, 1_000_000_000),
-    TableState(TableName("public", "waits"), 3, 0, 0, 0, 0, 0.0, None),
-    TableState(TableName("public", "stored"), 0, 0, 1, 7, 90, 0.0, 7),
+    TableLoad(LONGEST, 3, 2, 4, 400_000, 9_000_000, 51_234.0, estimate=1_000_000_000),
+    TableLoad(TableName("public", "waits"), 3, 0, 0, 0, 0, 0.0),
+    TableLoad(TableName("public", "stored"), 0, 0, 1, 7, 90, 0.0, estimate=7),
 )
 WHY = "inconsistent: " + "the load was canceled " * 20
 SWITCHES = (

@@ -13,7 +13,7 @@ from sluice.airflow.pages.metrics import Metric
 from sluice.coordination.live_state import LiveMaster, LiveState
 from sluice.coordination.records import MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
-from sluice.load.progress import Progress, TableState
+from sluice.load.progress import Progress, TableLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState
@@ -31,7 +31,7 @@ def told(trouble: str = "") -> str:
     queue = MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",))
     masters = {Prefix("DEMO_"): LiveMaster(queue=queue, redo=redo)}
     found = survey(replication())
-    tables = tuple(TableState(TableName("public", name), 0, 0, 1, 50, 9, 2.0, 50) for name in "ab")
+    tables = tuple(TableLoad(TableName("public", name), 0, 0, 1, 50, 9, 2.0, estimate=50) for name in "ab")
     load = Progress(SlaveState.TRANSITION, "", tables, ThrottleState(paused=True))
     gathered = Gathered(found, LiveState(masters, slaves), NOW, trouble)
     return metrics.text(gathered, NOW, {("DEMO_", "dr1"): load})

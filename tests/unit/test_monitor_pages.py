@@ -26,7 +26,7 @@ from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
 from sluice.coordination.live_state import LiveMaster, LiveState, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
-from sluice.load.progress import Progress, TableState
+from sluice.load.progress import Progress, TableLoad
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.event import Event, EventKind
@@ -80,8 +80,8 @@ def slave_page(
 
 def test_a_load_is_shown_with_workers_rate_what_remains_and_why_it_is_paused() -> None:
     tables = (
-        TableState(ODD, 3, 2, 4, 400, 9_000, 50.0, 1_000),
-        TableState(TableName("public", "done"), 0, 0, 1, 7, 90, 0.0, 7),
+        TableLoad(ODD, 3, 2, 4, 400, 9_000, 50.0, estimate=1_000),
+        TableLoad(TableName("public", "done"), 0, 0, 1, 7, 90, 0.0, estimate=7),
     )
     throttle = ThrottleState(paused=True, reason="the master has 9 active sessions")
     page = slave_page(OLGA, Progress(SlaveState.TRANSITION, "", tables, throttle), said(state="TRANSITION"))

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from sluice.load.progress import TableState, next_block
+from sluice.load.progress import TableLoad, next_block
 from sluice.model.names import TableName
 
 NONE = {"planned": 0, "begun": 0, "stored": 0, "rows": 0, "bytes": 0, "rows_per_second": 0.0, "estimate": None}
 
 
-def table(name: str, **values: Any) -> TableState:
-    return TableState(TableName("public", name), **{**NONE, **values})
+def table(name: str, **values: Any) -> TableLoad:
+    return TableLoad(TableName("public", name), **{**NONE, **values})
 
 
 def test_a_table_that_nobody_has_begun_has_as_many_blocks_as_its_statistics_say() -> None:

@@ -239,9 +239,9 @@ class BlockStore(SlaveStore):
         since = self.connection.clock() - timedelta(seconds=seconds)
         return [
             TableProgress(
-                TableName(schema, name), planned, begun, stored, int(rows), int(size), int(late) / seconds, *more
+                TableName(schema, name), planned, begun, stored, int(rows), int(size), int(late) / seconds, exported
             )
-            for schema, name, planned, begun, stored, rows, size, late, *more in self._execute(
+            for schema, name, planned, begun, stored, rows, size, late, exported in self._execute(
                 "blocks_progress", since=since
             ).fetchall()
         ]

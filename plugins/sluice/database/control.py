@@ -55,11 +55,11 @@ class TableProgress:
     begun: int
     stored: int
     rows: int
+    """Rows stored."""
     bytes: int
     rows_per_second: float
-    begun_at: datetime | None
-    stored_at: datetime | None
     exported: int = 0
+    """Blocks in files that the slave does not have yet."""
 
 
 class OwnTables(Protocol):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sluice.control.blocks import BlockStore
 from sluice.control.own_tables import ThrottleStore
 from sluice.counted import counted
+from sluice.database.control import TableProgress
 from sluice.database.registry import master_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
@@ -24,23 +25,13 @@ TABLES_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class TableState:
-    """The progress of one table."""
+class TableLoad(TableProgress):
+    """The progress of one table, and how much there is to load."""
 
-    table: TableName
-    planned: int
-    begun: int
-    stored: int
-    rows: int
-    """Rows stored."""
-    bytes: int
-    rows_per_second: float
-    estimate: int | None
+    estimate: int | None = None
     """Rows on the master by its statistics; None if there are none."""
     size: int | None = None
     """Bytes of the table on the master, None if it is not known."""
-    exported: int = 0
-    """Blocks in files that the slave does not have yet."""
 
     @property
     def state(self) -> str:
@@ -79,7 +70,7 @@ class Progress:
 
     state: SlaveState
     message: str
-    tables: tuple[TableState, ...]
+    tables: tuple[TableLoad, ...]
     throttle: ThrottleState = field(default_factory=ThrottleState)
 
     @property
@@ -110,7 +101,7 @@ class Progress:
         return _left(self.expected, self.rows, self.rows_per_second)
 
     @property
-    def loading(self) -> list[TableState]:
+    def loading(self) -> list[TableLoad]:
         """The tables with begun blocks that are not complete."""
         return [table for table in self.tables if table.state == "loading"]
 
@@ -130,7 +121,7 @@ class Progress:
         return [str(self), *(str(table) for table in loading[:most]), *more]
 
 
-def next_block(tables: Sequence[TableState], ahead: int, block_rows: int, *, imports: bool = False) -> str:
+def next_block(tables: Sequence[TableLoad], ahead: int, block_rows: int, *, imports: bool = False) -> str:
     """`public.orders 12/40`: the number of the block that is probably begun next, and about how many its table has.
 
     `ahead`: how many others are begun before it. `block_rows`: rows of a block if none is stored yet, because a load
@@ -198,19 +189,9 @@ def progress(
         owner.state if owner else SlaveState.UNCONFIGURED,
         owner.message if owner else "",
         tuple(
-            TableState(
-                entry.table,
-                entry.planned,
-                entry.begun,
-                entry.stored,
-                entry.rows,
-                entry.bytes,
-                entry.rows_per_second,
-                expected[entry.table].rows if entry.table in expected else None,
-                expected[entry.table].bytes if entry.table in expected else None,
-                entry.exported,
-            )
+            TableLoad(**vars(entry), estimate=known.rows if known else None, size=known.bytes if known else None)
             for entry in blocks
+            for known in [expected.get(entry.table)]
         ),
         throttle,
     )
