@@ -1,6 +1,6 @@
 """The shape of a table: its columns as they are replicated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sluice.model.names import TableName
@@ -61,3 +61,16 @@ class TableShape:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+    def placed(self, positions: Mapping[str | None, int], name_of: Callable[[str], str] = str) -> "TableShape":
+        """The same with its columns at these `positions`, in whose order they are; further ones come behind all.
+
+        `name_of`: the name that a column has in `positions`.
+        """
+        numbers = dict(positions)
+        free = max(numbers.values(), default=0)
+        for column in self.columns:
+            if (name := name_of(column.name)) not in numbers:
+                numbers[name] = free = free + 1
+        columns = (replace(column, position=numbers[name_of(column.name)]) for column in self.columns)
+        return replace(self, columns=tuple(sorted(columns, key=lambda column: column.position)))

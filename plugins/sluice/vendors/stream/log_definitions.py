@@ -274,17 +274,7 @@ def _computed(former: TableDefinition, now: TableDefinition, altered: Altered) -
 def _placed(former: TableDefinition, now: TableDefinition, altered: Altered) -> TableDefinition:
     """`now` with its columns at their former positions, in whose order they are."""
     positions = {altered.present(column): column.position for column in former.shape.columns}
-    free = max(positions.values(), default=0)
-    positions.pop(None, None)
-    columns = []
-    for column in now.shape.columns:
-        name = column.name.lower()
-        if name not in positions:
-            free += 1
-            positions[name] = free
-        columns.append(replace(column, position=positions[name]))
-    columns.sort(key=lambda column: column.position)
-    return replace(now, shape=replace(now.shape, columns=tuple(columns)))
+    return replace(now, shape=now.shape.placed(positions, str.lower))
 
 
 def _with_key(definition: TableDefinition, key: Sequence[str | None]) -> TableDefinition:

@@ -346,16 +346,8 @@ def _parsed(schema: bytes) -> dict[str, Any]:
 
 def _placed(former: TableDefinition, now: TableDefinition) -> TableDefinition:
     """`now` with its columns at their former positions: a column is identified by its name."""
-    positions = {column.name: column.position for column in former.shape.columns}
-    free = max(positions.values(), default=0)
-    columns = []
-    for column in now.shape.columns:
-        if column.name not in positions:
-            free += 1
-            positions[column.name] = free
-        columns.append(replace(column, position=positions[column.name]))
-    columns.sort(key=lambda column: column.position)
-    return replace(now, shape=replace(now.shape, columns=tuple(columns)))
+    positions: dict[str | None, int] = {column.name: column.position for column in former.shape.columns}
+    return replace(now, shape=now.shape.placed(positions))
 
 
 def _unknown(former: TableDefinition, now: TableDefinition, sql: str | None) -> str | None:
