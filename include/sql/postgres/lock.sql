@@ -4,7 +4,7 @@
 -- name: lock_marks
 -- The numbers of a name that sessions have which may hold the lock: those of this account, of its members and of
 --   superusers. Anybody else's are ignored: anybody may take any advisory lock.
--- Called by: sluice.vendors.postgres.session_locks.
+-- Called by: sluice.vendors.postgres.sessions.
 -- Parameters: name; own boolean: those of this session, or those of others.
 -- Result: number, the session for a message.
 -- Privileges: none; others' addresses show to members of pg_read_all_stats.
@@ -22,7 +22,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
 
 -- name: lock_release
 -- Gives a number of lock_session back.
--- Called by: sluice.vendors.postgres.session_locks.
+-- Called by: sluice.vendors.postgres.sessions.
 -- Parameters: name; number integer.
 -- Result: one boolean.
 -- Privileges: none.
@@ -30,7 +30,7 @@ SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sluice ' || %(name)s),
 
 -- name: lock_session
 -- Takes one number of a name for the session, if nobody has just this one.
--- Called by: sluice.vendors.postgres.session_locks.
+-- Called by: sluice.vendors.postgres.sessions.
 -- Parameters: name; number integer, drawn at random.
 -- Result: one boolean.
 -- Privileges: none.
@@ -38,7 +38,7 @@ SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('sluice ' || %(name)s
 
 -- name: lock_transaction
 -- The same until the transaction, or the savepoint, ends.
--- Called by: sluice.vendors.postgres.session_locks.
+-- Called by: sluice.vendors.postgres.sessions.
 -- Parameters: name; number integer, drawn at random.
 -- Result: one boolean.
 -- Privileges: none.
