@@ -169,7 +169,7 @@ def limited(world: World, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 def told(redis_url: str) -> list[Notice]:
     with redis_store.connect(redis_url) as client:
-        return notices.of_items(DEMO, ItemsState(client, DEMO).read())
+        return list(notices.of_items(DEMO, ItemsState(client, DEMO).read()))
 
 
 def test_past_the_limit_the_furthest_slave_is_dropped_and_the_other_one_loses_nothing(

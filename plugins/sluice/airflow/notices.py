@@ -1,7 +1,7 @@
 """Texts of notices about what needs a person. The key of a notice identifies the occasion, so that it is sent once."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -48,12 +48,11 @@ def of_test(prefix: Prefix, by: str) -> Notice:
     return Notice(f"{prefix}: test", f"{prefix}: a test of notices", text)
 
 
-def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable[[str], str]) -> list[Notice]:
+def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable[[str], str]) -> Iterator[Notice]:
     """Tables that differed in their last comparison or could not be compared; one notice a run and outcome.
 
     `seen`: content of `coordination.verification_log`. `link`: gives the address of a run's report.
     """
-    notices = []
     for outcome, subject, remedy in (
         (
             "different",
@@ -73,142 +72,109 @@ def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable
                 what = _rows(one.get("differ", 0)) if outcome == "different" else str(one.get("reason"))
                 runs.setdefault(str(one.get("run")), []).append(f"{table}: {what}")
         for run, lines in runs.items():
-            notices.append(
-                Notice(
-                    f"{pair}: {outcome}: {run}",
-                    f"{subject}: {counted(len(lines), 'table')}",
-                    "\n".join([*_listed(lines), remedy]),
-                    link(run),
-                )
+            yield Notice(
+                f"{pair}: {outcome}: {run}",
+                f"{subject}: {counted(len(lines), 'table')}",
+                "\n".join([*_listed(lines), remedy]),
+                link(run),
             )
-    return notices
 
 
-def of_age(pair: str, seen: Mapping[str, Mapping[str, object]], days: int, now: datetime) -> list[Notice]:
+def of_age(pair: str, seen: Mapping[str, Mapping[str, object]], days: int, now: datetime) -> Iterator[Notice]:
     """Tables that were not found identical for `days` days; a new occasion every `days` days."""
-    if not days:
-        return []
     ages = {table: now - datetime.fromisoformat(last) for table, one in seen.items() if (last := _last(one))}
-    old = {table: age for table, age in ages.items() if age > timedelta(days=days)}
+    old = {table: age for table, age in ages.items() if days and age > timedelta(days=days)}
     if not old:
-        return []
+        return
     eldest = max(old, key=lambda table: old[table])
     lines = [
         f"{table}: {'verified through ' + str(seen[table]['time']) if seen[table].get('time') else 'never verified'}"
         for table in sorted(old)
     ]
-    return [
-        Notice(
-            f"{pair}: not verified: {_last(seen[eldest])}: {old[eldest] // timedelta(days=days)}",
-            f"{pair} has not been verified for {counted(days, 'day')}: {counted(len(old), 'table')}",
-            "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
-        )
-    ]
+    yield Notice(
+        f"{pair}: not verified: {_last(seen[eldest])}: {old[eldest] // timedelta(days=days)}",
+        f"{pair} has not been verified for {counted(days, 'day')}: {counted(len(old), 'table')}",
+        "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
+    )
 
 
-def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
+def of_state(pair: str, checkpoint: Checkpoint | None) -> Iterator[Notice]:
     """A slave that needs a new initial update."""
-    if checkpoint is None or checkpoint.state is not SlaveState.INCONSISTENT:
-        return []
-    return [
-        Notice(
+    if checkpoint is not None and checkpoint.state is SlaveState.INCONSISTENT:
+        yield Notice(
             f"{pair}: {checkpoint.state}: {checkpoint.epoch}: {checkpoint.message}",
             f"{pair} is {checkpoint.state}",
             f"{checkpoint.message}\nStart the DAG initial_update for it.",
         )
-    ]
 
 
 def of_tables(
     pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None, started: StartedLoad | None = None
-) -> list[Notice]:
+) -> Iterator[Notice]:
     """Tables that a slave has not loaded and that no run loads; a new occasion when the tables change."""
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
-        return []
+        return
     missing = remaining(checkpoint.tables, started)
     if not missing:
-        return []
+        return
     lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in missing]
     left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
-    return [
-        Notice(
-            f"{pair}: not loaded: {lines}",
-            f"{pair} has not loaded {counted(len(lines), 'table')}",
-            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, missing)}"]),
-        )
-    ]
+    yield Notice(
+        f"{pair}: not loaded: {lines}",
+        f"{pair} has not loaded {counted(len(lines), 'table')}",
+        "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, missing)}"]),
+    )
 
 
-def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
+def of_differing(pair: str, rejects: Sequence[Reject]) -> Iterator[Notice]:
     """Tables that differ because the slave could not follow a change; a new occasion for each such change."""
-    if not rejects:
-        return []
-    return [
-        Notice(
+    if rejects:
+        yield Notice(
             f"{pair}: differs: {','.join(str(reject.id) for reject in rejects)}",
             f"{pair}: {counted(len({reject.table for reject in rejects}), 'table')} could not be kept equal",
             "\n".join(_listed([reject.reason for reject in rejects], "change")),
         )
-    ]
 
 
-def of_definitions(pair: str, issues: Sequence[DefinitionGap]) -> list[Notice]:
+def of_definitions(pair: str, issues: Sequence[DefinitionGap]) -> Iterator[Notice]:
     """Indexes and constraints that only the master or only the slave has; a new occasion when they change."""
-    if not issues:
-        return []
-    return [
-        Notice(
+    if issues:
+        yield Notice(
             f"{pair}: definitions: {_occasion(issues)}",
             f"{pair}: {counted(len(issues), 'definition')} not as on its master",
             "\n".join(_listed([one.on_slave for one in issues], "definition")),
         )
-    ]
 
 
-def of_items(prefix: Prefix, items: ItemsFindings) -> list[Notice]:
+def of_items(prefix: Prefix, items: ItemsFindings) -> Iterator[Notice]:
     """ITEMS near its limit, a new occasion each time; a slave that should be dropped and cannot be; dropped slaves."""
-    near = f"{prefix}: changes that wait on the master come near items_limit"
-    warned = [Notice(f"{prefix}: items: {items.since}", near, items.warning)] if items.warning else []
-    full = [
-        Notice(f"{prefix} → {slave}: not dropped: {items.since}", f"{prefix} → {slave} fills the master's disk", reason)
-        for slave, reason in items.not_dropped.items()
-    ]
-    return [
-        *warned,
-        *full,
-        *(
-            Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
-            for slave, reason in items.dropped.items()
-        ),
-    ]
+    if items.warning:
+        near = f"{prefix}: changes that wait on the master come near items_limit"
+        yield Notice(f"{prefix}: items: {items.since}", near, items.warning)
+    for slave, reason in items.not_dropped.items():
+        subject = f"{prefix} → {slave} fills the master's disk"
+        yield Notice(f"{prefix} → {slave}: not dropped: {items.since}", subject, reason)
+    for slave, reason in items.dropped.items():
+        yield Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
 
 
-def of_capture(prefix: Prefix, issues: Sequence[DefinitionGap]) -> list[Notice]:
+def of_capture(prefix: Prefix, issues: Sequence[DefinitionGap]) -> Iterator[Notice]:
     """Tables of the master that are not captured; a new occasion when they change."""
-    if not issues:
-        return []
-    return [
-        Notice(
+    if issues:
+        yield Notice(
             f"{prefix}: not captured: {_occasion(issues)}",
             f"{prefix}: {counted(len(issues), 'table')} not captured",
             "\n".join(
                 [*_listed([one.what for one in issues]), f"No slave gets what changes. {how_to_capture(prefix)}"]
             ),
         )
-    ]
 
 
-def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
+def of_gate(pair: str, closures: Iterable[Closure]) -> Iterator[Notice]:
     """An apply that stopped at an error which a person must fix."""
-    return [
-        Notice(
-            f"{pair}: stopped: {closure.at}",
-            f"{pair}: the apply has stopped",
-            closure.with_remedy,
-        )
-        for closure in closures
-        if closure.name == ERROR
-    ]
+    for closure in closures:
+        if closure.name == ERROR:
+            yield Notice(f"{pair}: stopped: {closure.at}", f"{pair}: the apply has stopped", closure.with_remedy)
 
 
 LASTING = {
@@ -224,18 +190,16 @@ RESTART_SECONDS = 120.0
 """An apply that is silent for less may be restarting."""
 
 
-def of_messages(name: str, messages: Iterable[Message], silent: float | None = None) -> list[Notice]:
+def of_messages(name: str, messages: Iterable[Message], silent: float | None = None) -> Iterator[Notice]:
     """Critical messages of a slave or a master.
 
     `silent`: seconds since the apply's last status; None if it has none.
     """
-    return [
-        Notice(lasting_key(name, message.lasting), f"{name}: {LASTING[message.lasting]}", message.text)
-        for message in messages
-        if message.level is Level.CRITICAL
-        and message.lasting in LASTING
-        and (message.lasting != "apply" or (silent is not None and silent >= RESTART_SECONDS))
-    ]
+    silent_too_long = silent is not None and silent >= RESTART_SECONDS
+    for message in messages:
+        lasting = message.lasting in LASTING and (message.lasting != "apply" or silent_too_long)
+        if message.level is Level.CRITICAL and lasting:
+            yield Notice(lasting_key(name, message.lasting), f"{name}: {LASTING[message.lasting]}", message.text)
 
 
 def lasting_key(name: str, word: str) -> str:
