@@ -15,7 +15,7 @@ BENCHES = {
     "scale": "the same with few and many changes waiting, tables, row sizes, one hot row, one huge transaction",
     "mariadb": "load, drain and lag of a MariaDB slave; beside its own client, and a PostgreSQL slave",
     "redo": "output of OpenLogReplicator is typed and merged, redo logs are staged; beside plain reading and copying",
-    "binlog": "a MariaDB master's log is read, recorded, and read again; beside mariadb-binlog and plain reading",
+    "binlog": "a MariaDB master's log is read and recorded, its slave loaded, the lag; beside MariaDB's own programs",
     "monitor": "the monitor's overview of 500 and of 100 slaves",
     "cluster": "the same with a Spark master and two workers, one of them killed",
 }

@@ -117,7 +117,7 @@ class _Bench:
         begun = time.monotonic()
         pgbench = clients.start("-T", "86400", "--rate", str(lag.TRANSACTIONS))
         try:
-            probe = lag.Probe(ours, False, lag.beats_of_postgres)
+            probe = lag.Probe(ours, lag.commits_of_postgres, lag.beats_of_postgres)
             with CpuWatch(servers.roots, ours.roots) as watch:
                 working.start()
                 probe.run(LEAD, LEAD, done)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from benchmarks import machine, progress
 from benchmarks.clients import HUNDREDS, TENS, Clients, finish
@@ -60,6 +61,16 @@ TRAFFIC = {"1000": Traffic(TENS, 10, 0.02, 0.1), "10000": Traffic(HUNDREDS, 100,
 
 Beats = Callable[[ConnectionInfo], AbstractContextManager[Callable[[], int]]]
 """A session on a slave, and what reads the probe's number there; 0 while there is none."""
+Commits = Callable[[ConnectionInfo], AbstractContextManager[Callable[[int], object]]]
+"""A session on a master, and what commits a number there."""
+
+
+@contextmanager
+def commits_of_postgres(info: ConnectionInfo, *, asynchronous: bool = False) -> Iterator[Callable[[int], object]]:
+    with connect(info) as master:
+        if asynchronous:
+            master.execute("SET synchronous_commit = off")
+        yield lambda number: master.execute(f"UPDATE {PROBE} SET beat = %s WHERE id = 1", [number])
 
 
 @contextmanager
@@ -73,8 +84,8 @@ class Probe:
     """Commits numbers on one side, and sees them arrive."""
 
     side: Side
-    asynchronous: bool
-    beats: "Beats"
+    commits: Commits
+    beats: Beats
     lags: list[float] = field(default_factory=list)
     """Seconds, after `run`."""
     failure: BaseException | None = None
@@ -87,16 +98,14 @@ class Probe:
         """For `seconds`, and until `done` is set; what is committed in the first `lead` seconds does not count."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=[stop], daemon=True)
-        with connect(self.side.infos["master"]) as master:
-            if self.asynchronous:
-                master.execute("SET synchronous_commit = off")
+        with self.commits(self.side.infos["master"]) as commit:
             self._last = int(time.time() * 1000)
             first = self._last + 1
             watcher.start()
             begun = time.monotonic()
             while (now := time.monotonic()) < begun + seconds or not (done is None or done.is_set()):
                 self._last += 1
-                master.execute(f"UPDATE {PROBE} SET beat = %s WHERE id = 1", [self._last])
+                commit(self._last)
                 self._sent[self._last] = time.monotonic()
                 if now < begun + lead:
                     first = self._last + 1
@@ -211,7 +220,7 @@ def under(
     lead = min(2.0, seconds / 4)
     pgbench = clients.start("-T", str(round(seconds + lead)), "--rate", str(TRANSACTIONS))
     try:
-        probe = Probe(side, asynchronous, beats)
+        probe = Probe(side, partial(commits_of_postgres, asynchronous=asynchronous), beats)
         with CpuWatch(servers.roots, side.roots) as watch:
             probe.run(seconds, lead)
     finally:

@@ -30,7 +30,6 @@ from benchmarks.servers import DATABASES, Servers, connect
 from devstack.demo.compare_vendors import compare
 from devstack.demo.heartbeat import percentile
 from devstack.mariadb import MariaDBServer, ensure_installed, program
-from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.records import Status
@@ -42,7 +41,6 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.connection import connect as connect_slave
-from sluice.vendors.postgres.source.queue import PostgresQueue
 from workload import mixes
 from workload.mixes import Mix
 
@@ -208,20 +206,11 @@ class OnMariaDB(Ours):
         self.session.run(PROBE)
         capture(self.master, replication)
         with self.session.transaction():
-            begin(self.on_slave, self.master)
+            begin(self.checkpoints, self.queue)
 
     @property
-    def on_slave(self) -> CheckpointStore:
+    def checkpoints(self) -> CheckpointStore:
         return CheckpointStore(self.session, PREFIX, "", SLAVE)
-
-    def await_current(self) -> None:
-        now = PostgresQueue(self.master, PREFIX, DEFAULT_SCHEMA).take()
-
-        def current() -> bool:
-            found = self.on_slave.read()
-            return bool(found and found.position and not found.catching_up and found.position.covers_all_of(now))
-
-        self.await_that(current, "the checkpoint covers what the master has committed")
 
     def close(self) -> None:
         self.stop()
@@ -313,7 +302,7 @@ def _lag(servers: Servers, server: MariaDBServer, args: argparse.Namespace) -> l
             side.close()
         return found
 
-    ours = measured(OnMariaDB(servers, args, server), _beats)
+    ours = measured(OnMariaDB(servers, args, server), beats_of_mariadb)
     reference = measured(Ours(servers, args, lag.DDL), lag.beats_of_postgres)
     return [
         Figure(
@@ -325,7 +314,7 @@ def _lag(servers: Servers, server: MariaDBServer, args: argparse.Namespace) -> l
 
 
 @contextmanager
-def _beats(info: ConnectionInfo) -> Iterator[Callable[[], int]]:
+def beats_of_mariadb(info: ConnectionInfo) -> Iterator[Callable[[], int]]:
     with connect_slave(info, application="sluice bench") as session:
 
         def beat() -> int:

@@ -20,6 +20,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, QueryRecord
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.records import Status
+from sluice.database.changes import ChangeQueue
 from sluice.errors import Terminal
 from sluice.model.apply_status import StopRequest
 from sluice.model.names import Prefix
@@ -39,7 +40,7 @@ STOP_SECONDS = 60.0
 """How long an apply may take to end when it is asked to; then Spark ends it."""
 CONFIGURATION = """
 prefix: BENCH_
-master: {conn_id: master}
+master: MASTER
 slaves:
   dr1: {conn_id: slave, vendor: VENDOR}
 tables:
@@ -50,15 +51,18 @@ initial: {parallel: CORES}
 """
 
 
-def configure(folder: Path, rule: str = "{}", vendor: str = "postgres", **options: Any) -> Replication:
+def configure(
+    folder: Path, rule: str = "{}", vendor: str = "postgres", master: str = "{conn_id: master}", **options: Any
+) -> Replication:
     """The configuration of every bench, from a file as always; `options` of `apply` are added.
 
-    `rule`: what is said of all tables, as YAML. `vendor`: the slave's.
+    `rule`, `master`: what is said of all tables and of the master, as YAML. `vendor`: the slave's.
     """
     folder.mkdir(exist_ok=True)
     more = "".join(f", {name}: {value}" for name, value in options.items())
     text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more)
     text = text.replace("RULE", rule).replace("VENDOR", vendor)
+    text = text.replace("MASTER", master)
     (folder / "BENCH.yaml").write_text(text)
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     return config.load(str(PREFIX))
@@ -70,13 +74,13 @@ def capture(master: PostgresSession, replication: Replication) -> None:
     reconcile.reconcile(master, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(master)))
 
 
-def begin(store: CheckpointStore, master: PostgresSession) -> None:
+def begin(store: CheckpointStore, queue: ChangeQueue) -> None:
     """The slave is NORMAL and has all that the master has: nothing."""
     store.ensure()
     store.move(SlaveState.INITIAL)
     store.move(SlaveState.TRANSITION)
-    now = PostgresQueue(master, PREFIX, DEFAULT_SCHEMA).take()
-    PostgresQueue(master, PREFIX, DEFAULT_SCHEMA).secure(now)
+    now = queue.take()
+    queue.secure(now)
     store.start_at(now)
     store.move(SlaveState.NORMAL)
 
@@ -134,7 +138,12 @@ class Ours(Side):
             self.slave.execute(of_slave.encode())
         capture(self.master, self.pair.replication)
         with self.slave.transaction():
-            begin(self.checkpoints, self.master)
+            begin(self.checkpoints, self.queue)
+
+    @property
+    def queue(self) -> ChangeQueue:
+        """The changes of the master."""
+        return PostgresQueue(self.master, PREFIX, DEFAULT_SCHEMA)
 
     @property
     def checkpoints(self) -> CheckpointStore:
@@ -178,7 +187,7 @@ class Ours(Side):
         self.gate.open(ADMIN)
 
     def await_current(self) -> None:
-        now = PostgresQueue(self.master, PREFIX, DEFAULT_SCHEMA).take()
+        now = self.queue.take()
 
         def current() -> bool:
             found = self.checkpoints.read()

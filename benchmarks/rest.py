@@ -27,6 +27,7 @@ from sluice.coordination.apply_query import ApplyQuery
 from sluice.coordination.records import Status
 from sluice.errors import Terminal
 from sluice.pair import Pair
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from spark_jobs.endpoint import Endpoint
 from workload import mixes
 
@@ -84,7 +85,8 @@ def pairs(servers: Servers, endpoint: Endpoint, count: int) -> Iterator[None]:
             with connect(infos[name]) as slave:
                 slave.execute(mixes.DDL)
                 with slave.transaction():
-                    begin(CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, name), master)
+                    queue = PostgresQueue(master, PREFIX, DEFAULT_SCHEMA)
+                    begin(CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, name), queue)
         queries = {name: ApplyQuery(store, PREFIX, name) for name in names}
         statuses = {name: Status(store, PREFIX, name) for name in names}
         for name, query in queries.items():

@@ -126,11 +126,15 @@ def test_redo_is_typed_merged_and_staged(tmp_path: Path) -> None:
     assert detail["figures"][2]["runs"]["ours"][0]["detail"]["rows"] == 25_000
 
 
-def test_binlog_is_read_recorded_and_read_again(tmp_path: Path) -> None:
+def test_binlog_is_read_recorded_read_again_loaded_and_applied(tmp_path: Path) -> None:
     _, detail = bench(tmp_path, "binlog", "--scale", "0.005", "--rounds", "1", "--warm-up", "0")
-    assert len(detail["figures"]) == 3
+    assert len(detail["figures"]) == 6
     for figure in detail["figures"]:
-        assert figure["name"].startswith("5,000 changes") and values(figure, "ours") and values(figure, "reference")
+        assert values(figure, "ours") and values(figure, "reference")
+    *rates, load, p50, _ = detail["figures"]
+    assert all(figure["name"].startswith("5,000 changes") for figure in rates)
+    assert load["runs"]["ours"][0]["detail"]["rows"] == 10_000
+    assert p50["runs"]["ours"][0]["detail"]["samples"] > 0
 
 
 def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
