@@ -130,6 +130,27 @@ def test_a_slave_is_not_loaded_while_an_apply_of_its_former_name_writes_to_it(pl
             check.body(work())
 
 
+def test_a_slave_is_not_loaded_into_tables_of_another_replication(places: Places, tmp_path: Path) -> None:
+    """A replication that was made on the monitor from connections of another one emptied the tables of its slave."""
+    text = (tmp_path / "SHOP.yaml").read_text()
+    placed = "tables:\n  public.*: {target: {schema: copy}}\n"
+    with connect(places["shop_dr1"], application="test", autocommit=True) as slave:
+        store = CheckpointStore(slave, work().prefix, work().slave.schema, "dr1")
+        store.ensure()
+        for other, state, refused in (
+            (text, "UNCONFIGURED", False),
+            (text, "NORMAL", True),
+            (text.partition("tables:")[0] + placed, "NORMAL", False),
+        ):
+            (tmp_path / "OTHER.yaml").write_text(other.replace("SHOP_", "OTHER_").replace("dr1:", "new:"))
+            slave.execute("UPDATE sluice.shop_checkpoint SET state = %s", (state,))
+            task = work(prefix="OTHER_", slave="new")
+            issues = preflight_check._issues(task, task.slave_names, light=False)
+            found = [str(issue) for issue in issues if "SHOP_ → dr1" in str(issue)]
+            assert bool(found) is refused, (state, issues)
+            assert not refused or "NORMAL in this database and has public.t" in found[0]
+
+
 def test_lacks_of_a_running_replication_are_warnings(
     places: Places, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:

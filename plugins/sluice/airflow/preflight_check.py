@@ -3,7 +3,7 @@
 import logging
 import os
 import pwd
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -14,14 +14,16 @@ from sluice.airflow.task_context import TaskContext
 from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease
-from sluice.counted import counted, duration
+from sluice.coordination.verification_log import VerificationLog
+from sluice.counted import counted, duration, listed
 from sluice.database.registry import master_of, no_database
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load.preparation import captured_tables
 from sluice.load.selection import Selection
 from sluice.model.issue import MASTER, Issue, Severity, errors, slave_side
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import APPLYING
 from sluice.preflight import checks
 
 log = logging.getLogger("sluice.airflow")
@@ -198,6 +200,8 @@ def _of_slave(
             covers = selection.covers if selection.partial else None
             if not light:
                 issues_so_far += _of_former_names(task, session, slave)
+            if not light and master is not None and covers is None:
+                issues_so_far += _of_other_replications(task, session, slave, master)
             issues = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
             issues_so_far += _as([issue.at(slave_side(name), server) for issue in issues], light)
             log.info("%s: reached the slave %s", task, server)
@@ -233,6 +237,46 @@ def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) ->
                 )
             )
     return issues
+
+
+def _of_other_replications(task: TaskContext, session: Session, slave: SlaveConfig, master: Session) -> list[Issue]:
+    """Another slave that is kept in this database and has tables of the same names: a load would empty them, and two
+    applies would write the same rows."""
+    existing = task.existing_tables(master)
+    try:
+        tables = _on_slave(task.replication, slave, (one.table for one in task.replication.resolve(existing)))
+    except Terminal:
+        return []  # the check of the master reports it
+    issues = []
+    for other in forms.survey()[0]:
+        for name, place in other.slaves.items():
+            if (other.prefix, name) == (task.prefix, slave.name) or place.vendor != slave.vendor:
+                continue
+            with suppress(SluiceError):  # it is in another database, or what it has is not known
+                checkpoint = CheckpointStore(session, other.prefix, place.schema, name).read()
+                if checkpoint is None or checkpoint.state not in APPLYING:
+                    continue
+                if other.master.conn_id == task.replication.master.conn_id:
+                    has = [one.table for one in other.resolve(existing)]
+                else:
+                    has = [TableName.parse(text) for text in VerificationLog(task.redis, other.prefix, name).read()]
+                if both := sorted(map(str, tables & _on_slave(other, place, has))):
+                    issues.append(
+                        Issue(
+                            slave_side(slave.name),
+                            f"tables that {other.prefix} → {name} does not have",
+                            f"it is {checkpoint.state} in this database and has {listed(both, 5, 'table')}: the load "
+                            "would empty them, and two applies would write the same rows",
+                            None,
+                            remedy=f"Name another database or another target; or end {other.prefix} → {name} before.",
+                        )
+                    )
+    return issues
+
+
+def _on_slave(replication: Replication, slave: SlaveConfig, tables: Iterable[TableName]) -> set[TableName]:
+    names = map(replication.placement(slave).slave_name, tables)
+    return {TableName(name.schema, name.name) for name in names}
 
 
 def _as(issues: list[Issue], light: bool) -> list[Issue]:
