@@ -23,7 +23,7 @@ def test_people_who_can_log_in_to_the_capture_host_are_named() -> None:
         account("root", 0, "/bin/bash"), account("oracle", 54, "/bin/bash"), account("sluice", 1001, "/bin/bash"),
         account("nobody", 65534, "/usr/sbin/nologin"), account("backup", 1500, "/usr/sbin/nologin"),
     ]  # fmt: skip
-    assert checks.of_capture_host(machine, 1001) == []
+    assert not list(checks.of_capture_host(machine, 1001))
     (issue,) = checks.of_capture_host([*machine, account("anna", 1002, "/bin/zsh")], 1001)
     assert "anna" in issue.what and "oracle" not in issue.what and "capture_redo" in issue.remedy
 

@@ -122,7 +122,7 @@ def test_an_account_whose_privileges_anybodys_code_inherits_is_warned(
         asked.append((values, "'INHERIT PRIVILEGES'" in text and "'PUBLIC'" in text))
         return SimpleNamespace(fetchone=lambda: (inherited,))
 
-    issues = preflight_master._of_heirs(SimpleNamespace(run=run))  # type: ignore[arg-type]
+    issues = list(preflight_master._of_heirs(SimpleNamespace(run=run)))  # type: ignore[arg-type]
     assert asked == [({"name": "SLUICE"}, True)]
     statements = [(issue.statement, issue.severity) for issue in issues]
     assert statements == [('REVOKE INHERIT PRIVILEGES ON USER "SLUICE" FROM PUBLIC', Severity.WARNING)] * inherited

@@ -153,7 +153,7 @@ def _of_rows(task: TaskContext) -> list[Issue]:
         update = update_of(task.of_slave(name))
         server = update.master_info.server
         with update.connect_master() as master:
-            vendor, issues = master_of(master.vendor), checks.of_database(MASTER, update.master_info)
+            vendor, issues = master_of(master.vendor), list(checks.of_database(MASTER, update.master_info))
             issues += [issue.at(MASTER, server) for issue in vendor.preflight.of_master(master, task.replication)]
             if not errors(issues):
                 tables = captured_tables(update, master)

@@ -1,6 +1,6 @@
 """What this Redis lets us do, and how full it is: for the preflight and the monitor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import redis
@@ -95,19 +95,17 @@ def memory(client: "redis.Redis") -> dict[str, str]:
     return {str(name): str(value) for name, value in info.items()}
 
 
-def warnings(client: "redis.Redis") -> list[str]:
+def warnings(client: "redis.Redis") -> Iterator[str]:
     """What may make it lose or refuse keys later, in sentences with the remedy; none if it does not let us ask."""
     info = memory(client)
     policy, limit = info.get("maxmemory_policy", ""), int(info.get("maxmemory", 0))
-    found = []
     if limit and policy != "noeviction":
-        found.append(
+        yield (
             f"Redis may delete leases, gates and positions when its memory is full: its maxmemory-policy is {policy}. "
             "Run on Redis: CONFIG SET maxmemory-policy noeviction"
         )
     if limit and (used := int(info.get("used_memory", 0))) > NEARLY * limit:
-        found.append(
+        yield (
             f"Redis has {used:,} of {limit:,} bytes in use; once they are, it refuses what applies write. Raise "
             "maxmemory, or find what else fills it."
         )
-    return found

@@ -45,12 +45,10 @@ from sluice.user_function import FunctionMissing, imported
 REDIS = "Redis"
 
 
-def of_database(side: str, info: ConnectionInfo) -> list[Issue]:
+def of_database(side: str, info: ConnectionInfo) -> Iterator[Issue]:
     """A warning if the connection uses a network and its `sslmode` does not verify the server."""
-    if stays_on_machine(info.host) or info.tls_mode == "verify-full":
-        return []
-    return [
-        Issue(
+    if not stays_on_machine(info.host) and info.tls_mode != "verify-full":
+        yield Issue(
             side,
             f"sslmode verify-full (the connection says {info.tls_mode})",
             "somebody between could pose as the server, and read or change all rows and the password",
@@ -59,7 +57,6 @@ def of_database(side: str, info: ConnectionInfo) -> list[Issue]:
             remedy="Remove the connection's extra sslmode; docs/connections.md says what the server needs.",
             server=info.server,
         )
-    ]
 
 
 def of_redis(address: str) -> list[Issue]:
@@ -134,18 +131,16 @@ def _warning(what: str, why: str, remedy: str) -> Issue:
     return Issue(REDIS, what, why, None, Severity.WARNING, remedy=remedy)
 
 
-def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Issue]:
+def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> Iterator[Issue]:
     """A warning if people other than the user `uid` can log in to the machine that reads redo logs."""
     others = sorted(
         each.pw_name
         for each in accounts
         if _PEOPLE <= each.pw_uid < _NOBODY and each.pw_uid != uid and not each.pw_shell.endswith(_NO_SHELLS)
     )
-    if not others:
-        return []
-    some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
-    return [
-        Issue(
+    if others:
+        some = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+        yield Issue(
             MASTER,
             f"a capture host without other users ({some} can log in)",
             "OpenLogReplicator asks nobody who connects to its port: every user of this machine can read there all "
@@ -154,7 +149,6 @@ def of_capture_host(accounts: Iterable[pwd.struct_passwd], uid: int) -> list[Iss
             Severity.WARNING,
             remedy="Run capture_redo on a machine, or in a container, where only its own user runs programs.",
         )
-    ]
 
 
 _PEOPLE, _NOBODY = 1000, 65534
@@ -234,11 +228,9 @@ def _readable(covers: Callable[[TableName], bool], locked: Collection[TableName]
     return table not in locked and covers(table)
 
 
-def _unread(locked: Collection[TableName]) -> list[Issue]:
-    if not locked:
-        return []
-    return [
-        Issue(
+def _unread(locked: Collection[TableName]) -> Iterator[Issue]:
+    if locked:
+        yield Issue(
             "",
             f"definitions of {', '.join(map(str, sorted(locked)))} that can be read on the master",
             "a session has locked it, or waits to behind another one, so that it was not checked",
@@ -246,7 +238,6 @@ def _unread(locked: Collection[TableName]) -> list[Issue]:
             Severity.WARNING,
             remedy="Check again when that session is through, or end the transaction that it waits for.",
         )
-    ]
 
 
 def _of_slave(
@@ -438,18 +429,16 @@ def _same_database(master: Session, session: Session, replication: Replication, 
         return [Issue("", "a separate database", why, None, remedy=remedy)]
 
 
-def _user_functions(replication: Replication, slave: SlaveConfig) -> list[Issue]:
+def _user_functions(replication: Replication, slave: SlaveConfig) -> Iterator[Issue]:
     """Functions of the configuration, but those of transformations, that cannot be imported here."""
     functions = {f"conflict_rules for {pattern}": rule.exit for pattern, rule in slave.conflict_rules}
     functions["verify.accept"] = replication.verify.accept
-    issues = []
     for of_what, name in functions.items():
         try:
             if name is not None:
                 imported(name)
         except FunctionMissing as missing:
-            issues.append(Issue("", f"the function of {of_what}", str(missing), None, remedy="Fix it."))
-    return issues
+            yield Issue("", f"the function of {of_what}", str(missing), None, remedy="Fix it.")
 
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Issue:

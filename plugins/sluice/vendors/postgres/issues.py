@@ -144,9 +144,8 @@ def connect_issue(database: str, role: str) -> Issue:
     )
 
 
-def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> list[Issue]:
+def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> Iterator[Issue]:
     """Privileges that the account lacks on existing schemas. `needs`: schema → privilege → what needs it."""
-    issues = []
     for schema in schemas:
         if schema.owner is None:
             continue
@@ -154,15 +153,12 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
         missing = {privilege: why for privilege, why in needs[schema.name].items() if not has[privilege]}
         if missing:
             privileges = ", ".join(missing)
-            issues.append(
-                issue(
-                    f"{privileges} on the schema {schema.quoted}",
-                    "; ".join(dict.fromkeys(missing.values())),
-                    f"GRANT {privileges} ON SCHEMA {schema.quoted} TO {account.role}",
-                    by=by_owner(schema.owner),
-                )
+            yield issue(
+                f"{privileges} on the schema {schema.quoted}",
+                "; ".join(dict.fromkeys(missing.values())),
+                f"GRANT {privileges} ON SCHEMA {schema.quoted} TO {account.role}",
+                by=by_owner(schema.owner),
             )
-    return issues
 
 
 def schema_issue(role: str, schema: Schema, why: str) -> Issue:
@@ -170,29 +166,23 @@ def schema_issue(role: str, schema: Schema, why: str) -> Issue:
     return issue(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
 
 
-def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Issue]:
+def of_foreign(role: str, objects: Sequence[Foreign]) -> Iterator[Issue]:
     """Objects with Sluice's names that do not belong to its account `role`."""
-    issues = []
     if former := [each for each in objects if each.owned_by_superuser and each.kind in _OWNABLE]:
-        issues.append(
-            issue(
-                f"the ownership of {listed([each.quoted for each in former])}",
-                f"these are Sluice's own and belong to {_owners(former)}; {role} upgrades and replaces them",
-                ";\n".join(_owned_by(role, former)),
-            )
+        yield issue(
+            f"the ownership of {listed([each.quoted for each in former])}",
+            f"these are Sluice's own and belong to {_owners(former)}; {role} upgrades and replaces them",
+            ";\n".join(_owned_by(role, former)),
         )
     if others := [each for each in objects if each not in former]:
-        issues.append(
-            issue(
-                f"the ownership of {listed([each.quoted for each in others])}",
-                f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
-                # A prepared object stays dangerous under any owner, by its triggers and privileges.
-                remedy=f"If {_owners(others)} was the account of the replication until now, an administrator gives "
-                f"each of them to the new one: {_owned_by(role, others)[0]}. If not, they are not Sluice's: drop them, "
-                "rename them, or let schema: name another schema.",
-            )
+        yield issue(
+            f"the ownership of {listed([each.quoted for each in others])}",
+            f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
+            # A prepared object stays dangerous under any owner, by its triggers and privileges.
+            remedy=f"If {_owners(others)} was the account of the replication until now, an administrator gives each of "
+            f"them to the new one: {_owned_by(role, others)[0]}. If not, they are not Sluice's: drop them, rename "
+            "them, or let schema: name another schema.",
         )
-    return issues
 
 
 def _owners(objects: Sequence[Foreign]) -> str:
@@ -203,17 +193,14 @@ def _owned_by(role: str, objects: Sequence[Foreign]) -> list[str]:
     return [f"ALTER {each.kind} {each.quoted} OWNER TO {role}" for each in objects]
 
 
-def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Issue]:
+def of_row_security(account: Account, tables: Sequence[str], why: str) -> Iterator[Issue]:
     """Row level security applies to the account on these `tables` (quoted)."""
-    if not tables:
-        return []
-    return [
-        issue(
+    if tables:
+        yield issue(
             f"BYPASSRLS for {account.role}",
             f"row level security hides rows of {listed(tables)} from it: {why}",
             f"ALTER ROLE {account.role} BYPASSRLS",
         )
-    ]
 
 
 def sequences_issue(

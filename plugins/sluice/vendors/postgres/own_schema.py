@@ -101,7 +101,7 @@ def has(connection: Session, relation: str) -> bool:
 
 def expect_owned(connection: Session, own: OwnSchema) -> None:
     """Checks that the account owns all objects with Sluice's names. Raises `SchemaUnsafe`, psycopg's errors."""
-    if wrong := of_foreign(privileges.role(connection), foreign(connection, own)):
+    if wrong := list(of_foreign(privileges.role(connection), foreign(connection, own))):
         raise SchemaUnsafe(own, [issue.at(own.side, "") for issue in wrong])
 
 

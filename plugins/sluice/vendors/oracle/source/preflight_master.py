@@ -1,6 +1,6 @@
 """What an Oracle master lacks for a replication."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
@@ -22,14 +22,13 @@ NEVER_RAN = (
 _UNICODE = "AL32UTF8"
 
 
-def of_server(session: OracleSession) -> list[Issue]:
+def of_server(session: OracleSession) -> Iterator[Issue]:
     """What the database cannot store."""
     row = session.run("SELECT n.VALUE FROM NLS_DATABASE_PARAMETERS n WHERE n.PARAMETER = 'NLS_CHARACTERSET'").fetchone()
     characters = str(row[0]) if row else ""
-    if characters == _UNICODE:
-        return []
-    why = f"it is {characters}: other characters than those it has would be lost"
-    return [Issue("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")]
+    if characters != _UNICODE:
+        why = f"it is {characters}: other characters than those it has would be lost"
+        yield Issue("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")
 
 
 def granted(session: OracleSession, *, itself: bool = False) -> set[str]:
@@ -40,21 +39,18 @@ def granted(session: OracleSession, *, itself: bool = False) -> set[str]:
 
 def of_account(
     session: OracleSession, privileges: Mapping[str, str], packages: Mapping[str, str], *, itself: bool = False
-) -> list[Issue]:
+) -> Iterator[Issue]:
     """Which of these system privileges and packages the account lacks; each with what needs it. `itself`: as of
     `granted`."""
     user, granted_here = account(session), granted(session, itself=itself)
-    issues = [
-        Issue("", privilege, why, f"GRANT {privilege} TO {user}")
-        for privilege, why in privileges.items()
-        if privilege not in granted_here
-    ]
+    for privilege, why in privileges.items():
+        if privilege not in granted_here:
+            yield Issue("", privilege, why, f"GRANT {privilege} TO {user}")
     for package, why in packages.items():
         text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"
         seen = session.run(text, {"package": package}).fetchone()
         if not seen or not seen[0]:
-            issues.append(Issue("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
-    return issues
+            yield Issue("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}")
 
 
 def account(session: OracleSession) -> str:
@@ -123,13 +119,12 @@ def issues(session: OracleSession, replication: Replication, *, light: bool) -> 
 def beside_redo(session: OracleSession) -> list[Issue]:
     """What is missing for reading the rows of a master whose changes come from its redo."""
     needed = {package: _PACKAGES[package] for package in ("DBMS_FLASHBACK", "DBMS_CRYPTO")}
-    views = _of_views(
-        session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
-    )
+    why = "rows are read once no transaction runs that the redo lacks: it is asked for them"
+    views = list(_of_views(session, _OF_ROWS, why))
     return [*of_account(session, {}, needed), *_of_heirs(session), *views, *(_of_logging(session) if not views else [])]
 
 
-def _of_heirs(session: OracleSession) -> list[Issue]:
+def _of_heirs(session: OracleSession) -> Iterator[Issue]:
     """Whether code of others inherits the account's privileges when the account calls it, perhaps without knowing."""
     user = account(session)
     text = (
@@ -137,22 +132,20 @@ def _of_heirs(session: OracleSession) -> list[Issue]:
         "AND p.TABLE_NAME = :name"
     )
     row = session.run(text, {"name": user.strip('"')}).fetchone()
-    if not row or not row[0]:
-        return []
-    why = (
-        "an owner of tables could put a view in the place of one, or a function behind a column or an index, that runs "
-        "with the privileges of this account when it reads"
-    )
-    statement = f"REVOKE INHERIT PRIVILEGES ON USER {user} FROM PUBLIC"
-    return [Issue("", "privileges that code of others does not inherit", why, statement, Severity.WARNING)]
+    if row and row[0]:
+        why = (
+            "an owner of tables could put a view in the place of one, or a function behind a column or an index, that "
+            "runs with the privileges of this account when it reads"
+        )
+        statement = f"REVOKE INHERIT PRIVILEGES ON USER {user} FROM PUBLIC"
+        yield Issue("", "privileges that code of others does not inherit", why, statement, Severity.WARNING)
 
 
-def _of_logging(session: OracleSession) -> list[Issue]:
+def _of_logging(session: OracleSession) -> Iterator[Issue]:
     ((forced,),) = session.run(sql_files.render("oracle", "redo_logging")).fetchall()
-    if forced == "YES":
-        return []
-    why = "what is loaded with NOLOGGING is in no redo, and slaves lack it until they are repaired"
-    return [Issue("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)]
+    if forced != "YES":
+        why = "what is loaded with NOLOGGING is in no redo, and slaves lack it until they are repaired"
+        yield Issue("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)
 
 
 def _of_policies(session: OracleSession, tables: Sequence[TableName]) -> list[Issue]:
@@ -176,15 +169,14 @@ def _of_account(session: OracleSession, owners: Collection[str]) -> list[Issue]:
     return issues + [issue.softened() for issue in noticed]
 
 
-def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Issue]:
+def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> Iterator[Issue]:
     """The tables that the account may not read."""
-    user, issues = account(session), []
+    user = account(session)
     for view, needed in views.items():
         try:
             session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
         except (DatabaseRefused, StatementFailed):
-            issues.append(Issue("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
-    return issues
+            yield Issue("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}")
 
 
 def _sentence(text: str) -> str:
