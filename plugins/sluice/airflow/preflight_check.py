@@ -212,11 +212,10 @@ def _of_slave(
     return issues_so_far
 
 
-def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) -> list[Issue]:
+def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) -> Iterator[Issue]:
     """An apply that still writes to this slave under a name that no file has now: two would write the same rows."""
     replications, _ = forms.survey()
     configured = {(str(one.prefix), name) for one in replications for name in one.slaves}
-    issues = []
     held: list[tuple[str, str]] = []
     with suppress(SluiceError):  # what Redis lacks is told beside this
         held = lease.held(task.redis)
@@ -226,17 +225,14 @@ def _of_former_names(task: TaskContext, session: Session, slave: SlaveConfig) ->
         with suppress(SluiceError):  # its tables are in another schema, or not readable: it is another slave
             if CheckpointStore(session, Prefix(prefix), slave.schema, name).read() is None:
                 continue
-            issues.append(
-                Issue(
-                    slave_side(slave.name),
-                    f"the end of the apply of {prefix} → {name}",
-                    "it runs, writes to this database, and no file configures it: the file was removed, has mistakes, "
-                    "or names it otherwise now",
-                    None,
-                    remedy=f"End it: mark the run of {prefix} → {name} of the DAG cdc_apply as failed in Airflow.",
-                )
+            yield Issue(
+                slave_side(slave.name),
+                f"the end of the apply of {prefix} → {name}",
+                "it runs, writes to this database, and no file configures it: the file was removed, has mistakes, "
+                "or names it otherwise now",
+                None,
+                remedy=f"End it: mark the run of {prefix} → {name} of the DAG cdc_apply as failed in Airflow.",
             )
-    return issues
 
 
 def _of_other_replications(task: TaskContext, session: Session, slave: SlaveConfig, master: Session) -> list[Issue]:

@@ -1,7 +1,7 @@
 """Examines whether a slave could take over now, and how it differs from its master; decides and reports."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -396,30 +396,28 @@ def blockers(
     return reasons
 
 
-def _of_planned(facts: Facts, reverse: bool) -> list[str]:
-    reasons = []
+def _of_planned(facts: Facts, reverse: bool) -> Iterator[str]:
     if facts.silent:
-        reasons.append(f"The master {_silence(facts)} Bring it back, or choose the action forced.")
+        yield f"The master {_silence(facts)} Bring it back, or choose the action forced."
     if not facts.applying:
-        reasons.append("No apply runs for the slave: trigger cdc_apply.")
+        yield "No apply runs for the slave: trigger cdc_apply."
     if facts.closures:
-        reasons.append(f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open.")
+        yield f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open."
     if facts.rejects:
-        reasons.append(
+        yield (
             f"In REJECTS: {counted(facts.rejects, 'change')}. Settle with the DAG rejects, or run resync with "
             "the action repair."
         )
     for table, fault in sorted(facts.faults.items()):
-        reasons.append(f"Changes of {table} are not captured ({fault}): run reconcile_tables.")
+        yield f"Changes of {table} are not captured ({fault}): run reconcile_tables."
     if facts.sources:
-        reasons.append(
+        yield (
             f"Changes of {', '.join(facts.sources)} are applied to the master: hold them back with the DAG gate, "
             "action close."
         )
     if reverse and (missing := errors(facts.lacking_turned)):
         lines = "".join(f"\n    - {one}" for one in missing)
-        reasons.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
-    return reasons
+        yield f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}"
 
 
 def _silence(facts: Facts) -> str:
@@ -492,36 +490,35 @@ def _definitions(facts: Facts) -> list[str]:
     return lines
 
 
-def _rest(facts: Facts) -> list[str]:
-    lines = []
+def _rest(facts: Facts) -> Iterator[str]:
     if facts.only_former:
         head, *changes = facts.only_former
-        lines += [f"changes {head} {len(changes)}; the new master lacks them", *(f"  - {line}" for line in changes)]
+        yield from [f"changes {head} {len(changes)}; the new master lacks them", *(f"  - {line}" for line in changes)]
     if facts.sheet is not None:
-        lines.append(f"sequences: {len(facts.sheet.sequences)}, set beyond the master's by a failover")
+        yield f"sequences: {len(facts.sheet.sequences)}, set beyond the master's by a failover"
         if facts.left_over:
-            lines.append(
+            yield (
                 f"tables that only the slave has: {listed(facts.left_over)}. The master dropped them, or never had "
                 "them: they are not replicated from the new master; the file that reverse writes excludes them"
             )
         if facts.sheet.unreplicated:
-            lines.append(f"tables that are not replicated, and stay behind: {listed(facts.sheet.unreplicated)}")
+            yield f"tables that are not replicated, and stay behind: {listed(facts.sheet.unreplicated)}"
     for name, state in facts.others.items():
-        lines.append(
-            f"slave {name} ({state}): follows the former master no more; it needs an initial update from the new"
-        )
+        yield f"slave {name} ({state}): no longer follows the former master; it needs an initial update from the new"
     for feed in facts.feeds:
-        lines.append(
+        yield (
             f"feed {feed}: its position stays with the former master; let its readers take what is left there, then "
             "start again with the new master: docs/feeds.md"
         )
     if facts.lacking:
-        lines += ["", "what keeps a failover from creating all of it; fix it before, or run the statements afterwards:"]
-        lines += [f"  - {one}" for one in facts.lacking]
+        yield from [
+            "",
+            "what keeps a failover from creating all of it; fix it before, or run the statements afterwards:",
+        ]
+        yield from (f"  - {one}" for one in facts.lacking)
     if facts.lacking_turned:
-        lines += ["", "what the master lacks to become a slave, with reverse:"]
-        lines += [f"  - {one}" for one in facts.lacking_turned if one.severity is not Severity.NOTE]
-    return lines
+        yield from ["", "what the master lacks to become a slave, with reverse:"]
+        yield from (f"  - {one}" for one in facts.lacking_turned if one.severity is not Severity.NOTE)
 
 
 def age(earlier: str, later: str) -> str:

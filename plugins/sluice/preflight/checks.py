@@ -341,33 +341,31 @@ def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Iss
 
 def _transformations(
     master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
-) -> list[Issue]:
+) -> Iterator[Issue]:
     """Transformations of the configuration that do not fit their tables. Reads nothing if there are none."""
     if all(rule.transformation is None for rule in (*slave.tables, *replication.tables)):
-        return []
+        return
     rows, transforms = master_of(replication.master.vendor).rows, Transforms(replication, slave)
     tables = _resolved(master, replication, covers)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
-    issues = []
     for shape in rows.shapes(master, changed).values():
         try:
             transforms.of(shape, master)
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
-            issues.append(Issue("", "a transformation that fits", why, None, remedy=f"Fix {invalid.rule.place}."))
-    return issues
+            yield Issue("", "a transformation that fits", why, None, remedy=f"Fix {invalid.rule.place}.")
 
 
 def _losses(
     master: Session, session: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
-) -> list[Issue]:
+) -> Iterator[Issue]:
     """Columns of tables to be created that a slave of another vendor cannot have, or only with losses."""
     of_master, of_slave = (
         master_of(replication.master.vendor),
         placed(vendor_of(slave.vendor), replication.placement(slave)),
     )
     if slave.vendor == replication.master.vendor:
-        return []
+        return
     on_slave = of_slave.rows.shapes(session, tables)
     on_master = of_master.schemas.tables(master, [table for table in tables if table not in on_slave])
     definitions, _ = Transforms(replication, slave).definitions(on_master, master)
@@ -382,19 +380,17 @@ def _losses(
         lossy |= translated.lossy(slave.lossy_columns)
         if not translated.refused:
             creatable.append(replace(definition, shape=translated.shape))
-    issues = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
-        issues.append(Issue("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
+        yield Issue("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True)
     if faults := _uncreated(of_slave.load_target, session, tables, creatable):
         why = ". ".join(f"{table} {fault}" for table, fault in faults.items())
         remedy = "Tables of other names are made by `target`."
-        issues.append(Issue("", "tables that it can create", why, None, remedy=remedy, in_file=True))
+        yield Issue("", "tables that it can create", why, None, remedy=remedy, in_file=True)
     if lossy:
         remedy = f"To have it so, {_accepting(slave, lossy)}"
         why = "; ".join(lossy.values())
-        issues.append(Issue("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
-    return issues
+        yield Issue("", "types that lose nothing", why, None, remedy=remedy, in_file=True)
 
 
 def _accepting(slave: SlaveConfig, columns: Iterable[str]) -> str:

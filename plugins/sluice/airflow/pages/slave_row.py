@@ -5,7 +5,7 @@ and notices take what they say of a slave from here.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -280,74 +280,71 @@ def messages(
     return sorted(found, key=lambda message: -message.level)
 
 
-def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> list[Message]:
-    messages = []
+def _of_apply(one: SlaveRow, live: LiveSlave, now: datetime, beside: Beside) -> Iterator[Message]:
     asks = any(run.dag == api.UPDATE and run.question is not None for run in beside.runs)
     for closure in live.closures:
         if closure.name == ERROR:
             load = "\n".join(loads_first(closure.reason))
             text = f"The apply has stopped: {closure.with_remedy}"
-            messages.append(Message(text, Level.CRITICAL, "reload" if load else "restart", load))
+            yield Message(text, Level.CRITICAL, "reload" if load else "restart", load)
         elif closure.by == APPROVAL and asks:
             continue  # the run's question says it
         elif closure.by == APPROVAL:
             text = f"The initial update waits for a person's answer: {closure.reason}"
-            messages.append(Message(text, Level.WARNING, "approve"))
+            yield Message(text, Level.WARNING, "approve")
         elif closure.by == CARRIED:
-            messages.append(Message(f"The initial update waits for its files: {closure.reason}", Level.WARNING))
+            yield Message(f"The initial update waits for its files: {closure.reason}", Level.WARNING)
         elif closure.name == INITIAL_UPDATE:
-            messages.append(Message(f"The gate is closed: {closure}", Level.OK))
+            yield Message(f"The gate is closed: {closure}", Level.OK)
         else:
             at = moment(closure.at)
             when = f" at {short_clock(at, now)} UTC" if at else ""
-            messages.append(Message(f"The gate was closed{when}: {_held(closure)}", Level.WARNING, "open"))
+            yield Message(f"The gate was closed{when}: {_held(closure)}", Level.WARNING, "open")
     gate_closed = bool(live.closures)
     if one.state is SlaveState.INCONSISTENT:
         reason = str(live.status.get("message") or "").rstrip(".")
         text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
-        messages.append(Message(text, Level.CRITICAL, "initiate"))
+        yield Message(text, Level.CRITICAL, "initiate")
     elif one.state is SlaveState.UNCONFIGURED:
         if not any(run.dag == api.UPDATE for run in beside.runs):
-            messages.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
+            yield Message("No initial update has begun yet. Start one.", Level.OK, "initiate")
     elif one.state in APPLYING and not one.applying and not gate_closed and not beside.store:
-        messages.append(no_apply(beside, one.last_status, now))
+        yield no_apply(beside, one.last_status, now)
     elif one.state in (SlaveState.INITIAL, SlaveState.TRANSITION) and _abandoned(beside, api.UPDATE):
         text = f"The slave is in {one.state}, and no run of initial_update loads it: it was deleted or lost."
-        messages.append(Message(f"{text} Start an initial update.", Level.CRITICAL, "initiate"))
+        yield Message(f"{text} Start an initial update.", Level.CRITICAL, "initiate")
     elif one.state is SlaveState.SWITCHING and _abandoned(beside, api.FAILOVER):
         text = "The slave is in SWITCHING, and no run of failover continues: it was deleted or lost. The master may "
         text += "refuse writes. Take the failover back with Fail over, abort."
-        messages.append(Message(text, Level.CRITICAL, "failover"))
+        yield Message(text, Level.CRITICAL, "failover")
     if one.state is None:
         why = beside.unanswered or "It was not asked yet."
         text = f"The state of the slave is not known: neither Redis nor its database tells it. {why}"
-        messages.append(Message(text, Level.WARNING))
+        yield Message(text, Level.WARNING)
     elif beside.unanswered and live.says_too_little:
         as_of = f" What it was at {clock(beside.answered)} UTC is shown." if beside.answered else ""
-        messages.append(Message(f"Its database cannot be read: {beside.unanswered}{as_of}", Level.WARNING))
+        yield Message(f"Its database cannot be read: {beside.unanswered}{as_of}", Level.WARNING)
     silent = silent_for(live, now)
     if beside.store:
-        messages.append(Message(f"What its apply does is not known: {beside.store}", Level.WARNING))
+        yield Message(f"What its apply does is not known: {beside.store}", Level.WARNING)
     elif silent > SILENT_SECONDS and beside.unanswered:
         text = f"The apply has said nothing for {duration(silent)}: its slave does not answer. {beside.unanswered} "
-        messages.append(Message(text + "It continues when the slave answers; no restart helps.", Level.CRITICAL))
+        yield Message(text + "It continues when the slave answers; no restart helps.", Level.CRITICAL)
     elif silent > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that continues "
-        messages.append(Message(text + "although its master answers.", Level.WARNING, "restart"))
+        yield Message(text + "although its master answers.", Level.WARNING, "restart")
     activity = str(live.status.get("activity") or "")
     if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:
         reading = "block that is being read" in activity
-        messages.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
+        yield Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING)
     if one.lag is not None and one.lag_level:
-        messages.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
+        yield Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag")
     if mistake := live.status.get("configuration"):
         text = f"The apply keeps its configuration because of a mistake in the file: {mistake}"
-        messages.append(Message(text, Level.CRITICAL, lasting="configuration"))
-    return messages
+        yield Message(text, Level.CRITICAL, lasting="configuration")
 
 
-def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[Message]:
-    messages = []
+def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> Iterator[Message]:
     if one.not_ready:
         lacking = [TableName.parse(name) for name in one.not_ready]
         what = what_loads(replication.prefix, one.slave, lacking, live.started)
@@ -356,15 +353,15 @@ def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[M
         first = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
         why = f" ({first}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
         text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {what}"
-        messages.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
-    messages += [Message(str(reason), Level.CRITICAL) for reason in live.status.get("differing") or ()]
+        yield Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING)
+    yield from (Message(str(reason), Level.CRITICAL) for reason in live.status.get("differing") or ())
     if settling := how_to_settle(one.rejects):
-        messages.append(Message(settling, Level.CRITICAL, "rejects", lasting="rejects"))
-    messages += [Message(issue.on_slave, Level.WARNING) for issue in live.issues]
+        yield Message(settling, Level.CRITICAL, "rejects", lasting="rejects")
+    yield from (Message(issue.on_slave, Level.WARNING) for issue in live.issues)
     if live.not_captured:
         named = listed([issue.what for issue in live.not_captured], REASONS_SHOWN, "table")
         text = f"The master has tables that no slave gets: {named}. {how_to_capture(replication.prefix)}"
-        messages.append(Message(text, Level.WARNING))
+        yield Message(text, Level.WARNING)
     for outcome, text, level, remedy in (
         ("different", "Not equal to the master by the last comparison", Level.CRITICAL, "repair"),
         ("could not compare", "Could not be compared with the master the last time", Level.WARNING, "verify"),
@@ -375,8 +372,7 @@ def _of_data(replication: Replication, one: SlaveRow, live: LiveSlave) -> list[M
             shown = [f"{table} ({causes[table]})" if causes[table] else table for table in tables[:REASONS_SHOWN]]
             named = ", ".join(shown)
             more = f" and {len(tables) - REASONS_SHOWN} more" if len(tables) > REASONS_SHOWN else ""
-            messages.append(Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables)))
-    return messages
+            yield Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables))
 
 
 def _may_update(beside: Beside) -> bool:

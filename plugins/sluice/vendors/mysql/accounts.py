@@ -1,7 +1,7 @@
 """Accounts of a slave's server, and what a server or an account lacks."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -54,37 +54,35 @@ class Server:
     """`innodb_page_size`, in bytes."""
 
 
-def of_server(server: Server) -> list[Issue]:
+def of_server(server: Server) -> Iterator[Issue]:
     """The issues of a server. Pure."""
-    issues = []
     oldest = OLDEST[server.mariadb]
     if server.version < oldest:
         name = "MariaDB" if server.mariadb else "MySQL"
         least = ".".join(map(str, oldest[:2]))
         why = f"it is {'.'.join(map(str, server.version))}, and lacks what loaders claim blocks with"
-        issues.append(Issue("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
+        yield Issue("", f"{name} {least} or later", why, None, remedy="Upgrade the server.")
     if not server.local_infile:
         why = "rows are loaded, and changes staged, by LOAD DATA LOCAL; nothing is read from a file"
-        issues.append(Issue("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
+        yield Issue("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1")
     if server.flush_at_commit != 1:
         now = server.flush_at_commit
         why = f"it is {now}: a crash of the machine would undo commits whose changes the master has deleted"
         statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
-        issues.append(Issue("", "innodb_flush_log_at_trx_commit = 1", why, statement))
+        yield Issue("", "innodb_flush_log_at_trx_commit = 1", why, statement)
     if server.page < SMALLEST_PAGE:
         why = (
             f"it is {server.page}: a key has {server.page * 3 // 16:,} bytes there at most, too few for Sluice's own "
             "tables and for many of yours"
         )
         remedy = "Take a server that was initialized with pages of 16 KiB, the default: the size cannot be changed."
-        issues.append(Issue("", f"innodb_page_size of {SMALLEST_PAGE} or more", why, None, remedy=remedy))
+        yield Issue("", f"innodb_page_size of {SMALLEST_PAGE} or more", why, None, remedy=remedy)
     if server.logs_statements:
         why = "it is STATEMENT: the server refuses what sessions of READ COMMITTED write"
-        issues.append(Issue("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
+        yield Issue("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'")
     if server.read_only:
         why = "the account may write to a server that is read-only for others only with the right to do so"
-        issues.append(Issue("", "a server that takes writes", why, None, Severity.WARNING))
-    return issues
+        yield Issue("", "a server that takes writes", why, None, Severity.WARNING)
 
 
 def _server(session: MySQLSession) -> Server:
@@ -99,10 +97,9 @@ def _server(session: MySQLSession) -> Server:
     return Server(session.mariadb, session.version, bool(infile), flushed, bool(read_only), bool(logs_statements), page)
 
 
-def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Issue]:
+def _of_account(session: MySQLSession, databases: Sequence[str]) -> Iterator[Issue]:
     """The missing privileges on the databases of replicated tables, and on the connection's."""
     grantee = session.prepared_account or grants.own_account(session)
-    issues = []
     for database in databases:
         granted = grants.granted(session, grantee, database)
         if {"ALL", "ALL PRIVILEGES"} & granted:
@@ -110,27 +107,24 @@ def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Issue]:
         if missing := [privilege for privilege in PRIVILEGES if privilege not in granted]:
             why = "tables are made, loaded and changed there; a role that is not active does not count"
             named = ", ".join(missing)
-            issues.append(Issue("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
+            yield Issue("", f"{named} on the database {database}", why, grants.grant(named, database, grantee))
         if "TRIGGER" not in granted:
             why = "without it nobody is told of triggers that act on what is applied"
             statement = grants.grant("TRIGGER", database, grantee)
-            issues.append(Issue("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
-    return issues
+            yield Issue("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING)
 
 
-def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Issue]:
+def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> Iterator[Issue]:
     """Triggers of replicated tables, as warnings: nobody can disable them."""
     if not tables:
-        return []
+        return
     condition, values = catalog.among(session, tables, catalog.OF_TRIGGERS)
-    issues = []
     for database, name, trigger in session.read_schema(
         sql_files.render("mysql", "triggers", tables=condition), values
     ).fetchall():
         table = catalog.table_of(session, database, name)
         why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
-        issues.append(Issue("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
-    return issues
+        yield Issue("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING)
 
 
 class MySQLPreflight(Preflight):

@@ -1,6 +1,6 @@
 """Types and collations of a database's own that tables need, and making them on a PostgreSQL slave."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -83,7 +83,7 @@ def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[st
     ]
 
 
-def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
+def gaps(connection: Session, types: Sequence[TypeDefinition]) -> Iterator[TypeGap]:
     """The same, with the remedies."""
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
@@ -92,7 +92,6 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
             "SELECT e.extname::text, n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         ).fetchall()
     )
-    issues = []
     for wanted in types:
         own, name = existing.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
@@ -100,41 +99,34 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
             if wanted.extension:
                 schema = wanted.extension_schema or wanted.schema
                 if wanted.extension in targets and targets[wanted.extension] != schema:
-                    issues.append(
-                        TypeGap(
-                            f"type {name} belongs to extension {wanted.extension}, which is in schema "
-                            f"{targets[wanted.extension]} on the slave",
-                            f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n"
-                            f"ALTER EXTENSION {quoted(wanted.extension)} SET SCHEMA {quoted(schema)}",
-                        )
+                    yield TypeGap(
+                        f"type {name} belongs to extension {wanted.extension}, which is in schema "
+                        f"{targets[wanted.extension]} on the slave",
+                        f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n"
+                        f"ALTER EXTENSION {quoted(wanted.extension)} SET SCHEMA {quoted(schema)}",
                     )
                 elif wanted.extension in targets:
-                    issues.append(
-                        TypeGap(
-                            f"type {name} is not in the slave's version of extension {wanted.extension}",
-                            f"ALTER EXTENSION {quoted(wanted.extension)} UPDATE",
-                        )
+                    yield TypeGap(
+                        f"type {name} is not in the slave's version of extension {wanted.extension}",
+                        f"ALTER EXTENSION {quoted(wanted.extension)} UPDATE",
                     )
                 elif wanted.extension not in available:
-                    issues.append(
-                        TypeGap(
-                            f"type {name} belongs to extension {wanted.extension}, which is not installed on "
-                            "the slave's machine: install its package there"
-                        )
+                    yield TypeGap(
+                        f"type {name} belongs to extension {wanted.extension}, which is not installed on "
+                        "the slave's machine: install its package there"
                     )
             elif wanted.ddl is None:
-                issues.append(TypeGap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
+                yield TypeGap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave")
         elif own.kind != wanted.kind or own.extension != wanted.extension:
-            issues.append(TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}"))
+            yield TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}")
         elif wanted.labels is not None:
             added = _labels_added(wanted, own)
             if added and not _may_alter(connection, own):
                 missing = ", ".join(repr(label) for label in wanted.labels if label not in (own.labels or ()))
                 sentence = f"enum {name} lacks on the slave: {missing}; this account may not add them"
-                issues.append(TypeGap(sentence, ";\n".join(added)))
+                yield TypeGap(sentence, ";\n".join(added))
         elif own.comparable != wanted.comparable:
-            issues.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
-    return issues
+            yield TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here")
 
 
 def extensions_of_enums(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:

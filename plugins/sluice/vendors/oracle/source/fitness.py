@@ -1,7 +1,7 @@
 """Decides which tables of an Oracle master can be captured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog, names
@@ -41,22 +41,20 @@ def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName
     return faults
 
 
-def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[str]:
+def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> Iterator[str]:
     """Why a table with these columns and types cannot be captured, each as the end of `the table …`."""
-    faults = []
     for name, kind in columns:
         if kind in UNREAD:
             if not key:
                 why = "which no trigger can read, and no key to look for it by"
-                faults.append(f"has column {name} of type {kind}, {why}")
+                yield f"has column {name} of type {kind}, {why}"
         elif name in key and kind.startswith("INTERVAL "):
-            faults.append(f"has column {name} of type {kind} in its key")
+            yield f"has column {name} of type {kind} in its key"
         elif not _CAPTURED.fullmatch(kind):
-            faults.append(f"has column {name} of type {kind}, which is not replicated")
+            yield f"has column {name} of type {kind}, which is not replicated"
     size = sum(key_bytes(kind) for name, kind in columns if name in key)
     if size > KEY_BYTES:
-        faults.append(f"has a key that may take {size:,} bytes as a text; {KEY_BYTES:,} is the most")
-    return faults
+        yield f"has a key that may take {size:,} bytes as a text; {KEY_BYTES:,} is the most"
 
 
 def key_bytes(kind: str) -> int:
