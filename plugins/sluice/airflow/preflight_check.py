@@ -33,30 +33,26 @@ log = logging.getLogger("sluice.airflow")
 SPARK = "Spark"
 
 
-def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
+def executor_issues(task: TaskContext, slaves: Sequence[str]) -> Iterator[Issue]:
     """What executors of the endpoint lack; nothing without an endpoint."""
     endpoint = connections.endpoint()
     if not endpoint.remote:
-        return []
+        return
     address = str(endpoint)
     if away := applies.why_no_spark():
-        return [
-            Issue(
-                SPARK, "an executor that answers",
-                f"{away.rstrip('.')}; loads and comparisons wait, and applies are processes meanwhile", None,
-                Severity.WARNING, server=address, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
-            )
-        ]  # fmt: skip
+        yield Issue(
+            SPARK, "an executor that answers",
+            f"{away.rstrip('.')}; loads and comparisons wait, and applies are processes meanwhile", None,
+            Severity.WARNING, server=address, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
+        )  # fmt: skip
+        return
     on_spark = not applies.why_process(task.replication)
-    found = []
     if on_spark and (short := applies.short_session(endpoint)) is not None:
-        found.append(
-            Issue(
-                SPARK, "sessions that it keeps for a day",
-                f"an apply ends when Airflow is away for {duration(short)}, and begins again when it is back", None,
-                Severity.WARNING, server=address,
-                remedy="Set spark.connect.session.manager.defaultSessionTimeout of its server to 1d or more.",
-            )
+        yield Issue(
+            SPARK, "sessions that it keeps for a day",
+            f"an apply ends when Airflow is away for {duration(short)}, and begins again when it is back", None,
+            Severity.WARNING, server=address,
+            remedy="Set spark.connect.session.manager.defaultSessionTimeout of its server to 1d or more.",
         )  # fmt: skip
     from spark_jobs.reach import ENDPOINT, REDIS, ReachTask, unreached
 
@@ -67,24 +63,22 @@ def executor_issues(task: TaskContext, slaves: Sequence[str]) -> list[Issue]:
     try:
         missed = unreached(f"sluice {task}", work)
     except SluiceError as error:
-        return [Issue(SPARK, "executors that can do the work", str(error).rstrip("."), None, server=address)]
+        yield Issue(SPARK, "executors that can do the work", str(error).rstrip("."), None, server=address)
+        return
     for one in missed:
         why = f"the executor on {one.host} does not reach it: {one.reason.rstrip('.')}"
         if one.side == ENDPOINT:
-            found.append(
-                Issue(
-                    SPARK, "its endpoint, from executors", f"{why}; the apply works on large windows alone", None,
-                    Severity.WARNING, server=one.server, remedy="Let spark_default name it as executors reach it.",
-                )
+            yield Issue(
+                SPARK, "its endpoint, from executors", f"{why}; the apply works on large windows alone", None,
+                Severity.WARNING, server=one.server, remedy="Let spark_default name it as executors reach it.",
             )  # fmt: skip
         elif one.side == REDIS:
             remedy = "Let executors reach it: they apply, and ask the apply for comparisons and repairs."
             severity = Severity.ERROR if on_spark else Severity.WARNING  # without it nothing is compared
-            found.append(Issue(REDIS, "a way from executors", why, None, severity, server=one.server, remedy=remedy))
+            yield Issue(REDIS, "a way from executors", why, None, severity, server=one.server, remedy=remedy)
         else:
             remedy = "Let executors reach the database: they load and apply."
-            found.append(Issue(one.side, "a way from executors", why, None, server=one.server, remedy=remedy))
-    return found
+            yield Issue(one.side, "a way from executors", why, None, server=one.server, remedy=remedy)
 
 
 class SlaveAway(Transient):

@@ -436,58 +436,57 @@ def report(facts: Facts, actions: Sequence[Action], *, reverse: bool = False) ->
     return "\n".join(lines)
 
 
-def _state(facts: Facts) -> list[str]:
+def _state(facts: Facts) -> Iterator[str]:
     if facts.checkpoint is None:
-        return ["state: UNCONFIGURED"]
+        yield "state: UNCONFIGURED"
+        return
     position = facts.position
-    lines = [f"state: {facts.checkpoint.state}{_because(facts.checkpoint.message)}"]
+    yield f"state: {facts.checkpoint.state}{_because(facts.checkpoint.message)}"
     if facts.checkpoint.catching_up:
-        lines.append("  in the middle of a large window: its rows are at no one state of the master")
+        yield "  in the middle of a large window: its rows are at no one state of the master"
     if position is not None:
         lag = f", {age(position.time, facts.master_time)} behind the master's clock" if facts.master_time else ""
-        lines.append(f"position: current as of {position.time or 'unknown'}{lag}; {position}")
+        yield f"position: current as of {position.time or 'unknown'}{lag}; {position}"
     if facts.silent:
-        lines.append(f"master: {_silence(facts)} The apply last saw it at {facts.heard or 'an unknown time'}")
-    lines.append(f"apply: {'runs' if facts.applying else 'does not run'}")
-    lines.append(f"gate: {'; '.join(facts.closures) or 'open'}")
-    lines.append(f"rejects: {facts.rejects} open")
-    lines += _verification(facts)
-    return lines
+        yield f"master: {_silence(facts)} The apply last saw it at {facts.heard or 'an unknown time'}"
+    yield f"apply: {'runs' if facts.applying else 'does not run'}"
+    yield f"gate: {'; '.join(facts.closures) or 'open'}"
+    yield f"rejects: {facts.rejects} open"
+    yield from _verification(facts)
 
 
-def _verification(facts: Facts) -> list[str]:
+def _verification(facts: Facts) -> Iterator[str]:
     never = [table for table, one in facts.verified.items() if not one.get("time")]
     wrong = [table for table, one in facts.verified.items() if one.get("outcome") not in (None, "identical")]
     times = [str(one["time"]) for one in facts.verified.values() if one.get("time")]
     tables = counted(len(facts.verified), "table")
-    lines = [f"verified: {len(times)} of {tables}, the oldest as of {min(times)}" if times else "verified: never"]
+    yield f"verified: {len(times)} of {tables}, the oldest as of {min(times)}" if times else "verified: never"
     if never and times:
-        lines.append(f"  never: {listed(never)}")
+        yield f"  never: {listed(never)}"
     if wrong:
-        lines.append(f"  not identical when last compared: {listed(wrong)}")
-    return lines
+        yield f"  not identical when last compared: {listed(wrong)}"
 
 
-def _definitions(facts: Facts) -> list[str]:
+def _definitions(facts: Facts) -> Iterator[str]:
     if facts.sheet is None:
-        return [
+        yield (
             "definitions: the master cannot be read and the slave keeps none of them: constraints stay as they are "
             "here, and triggers, privileges, views and functions cannot be compared"
-        ]
+        )
+        return
     source = "kept on the slave, read from the master" if facts.silent else "read from the master"
-    lines = [f"definitions ({source} at {facts.sheet.time}): {counted(len(facts.different), 'difference')}"]
+    yield f"definitions ({source} at {facts.sheet.time}): {counted(len(facts.different), 'difference')}"
     for kind, treatment in TREATMENTS.items():
         different = [one for one in facts.different if one.kind == kind]
         if not different:
             continue
         done = "a failover makes them" if treatment.automatic else "a person makes them"
-        lines.append(f"  {kind}: {len(different)}; {done} ({treatment.why})")
+        yield f"  {kind}: {len(different)}; {done} ({treatment.why})"
         for one in different[:SHOWN_DIFFERENCES]:
-            lines.append(f"    {one}" + ("" if one.statements or one.stays else f": {one.definition.text}"))
-            lines += [f"      {statement.strip(' ;')};" for statement in one.statements]
+            yield f"    {one}" + ("" if one.statements or one.stays else f": {one.definition.text}")
+            yield from (f"      {statement.strip(' ;')};" for statement in one.statements)
         if len(different) > SHOWN_DIFFERENCES:
-            lines.append(f"    … and {len(different) - SHOWN_DIFFERENCES} more")
-    return lines
+            yield f"    … and {len(different) - SHOWN_DIFFERENCES} more"
 
 
 def _rest(facts: Facts) -> Iterator[str]:

@@ -45,15 +45,16 @@ def by_owner(owner: str) -> str:
     return f"the owner {owner} or {ADMINISTRATOR}"
 
 
-def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Issue]:
+def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> Iterator[Issue]:
     """What every account lacks on either side.
 
     `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: as configured.
     """
-    issues = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
+    yield from _of_server(account)
+    yield from _of_rights(account)
+    yield from _of_limits(account, loaders)
     if account.superuser or account.powers:
-        issues.append(superuser_issue(account, allow_superuser))
-    return issues
+        yield superuser_issue(account, allow_superuser)
 
 
 def _of_server(account: Account) -> Iterator[Issue]:
