@@ -159,9 +159,7 @@ class TableStateTracker:
         else:
             assert cut.defined is not None, f"an item {cut.action} has a definition"
             now = cut.defined.table
-            # A rename that commits implicitly is a part of its own, which leaves nothing out beside it.
-            renamed = now != cut.table and self.sessions.pair.slave_vendor.transactional_ddl
-            if not left_out and self._decided_by_blocks(cut.table) and (key_changed(cut) or renamed):
+            if not left_out and self._decided_by_blocks(cut.table) and (key_changed(cut) or now != cut.table):
                 return self._leave_loading(cut, now)
             if now == cut.table:
                 return self._definition_only(cut) if left_out else [cut]

@@ -235,6 +235,9 @@ class WindowTransaction:
                 self.sessions.alterer.rename_labels(change)
                 if plan.load_filter is not None and change.action is Action.DROP:
                     plan.load_filter.forget(change.table)
+            for step in plan.steps:
+                if isinstance(step, LeftOut):  # of a table that is renamed while it is loaded
+                    self._leave_out(step, plan.load_filter)
             self._forget_dropped(dropped)
             self._check_before_commit(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=True)

@@ -1,15 +1,19 @@
 """A slave of a MariaDB master is loaded while the master is written, follows its log, and is compared and repaired."""
 
 import random
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from sluice.database.change_log import Span
+from sluice.database.registry import master_of
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.vendors.mysql.master.tables import LoggedTables
 from sluice.verify.findings import Outcome
 from tests.rig.loaders import Background
 from tests.scenarios.binlog.beside import Beside, writing
@@ -156,15 +160,8 @@ def test_definitions_that_change_while_blocks_are_read_are_followed(rig: Beside)
             expect_alike(rig, *NAMES)
 
 
-def test_tables_that_change_their_names_while_a_slave_is_loaded_are_left_out_alone(
-    master: Master, database: Callable[[], ConnectionInfo], redis_url: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_tables_that_change_their_names_while_a_slave_is_loaded_are_left_out_alone(rig: Beside) -> None:
     """Their blocks are of other names: the load waited for them, and the apply for rows that were not there."""
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
-    fill(master)
-    rig = Beside(master, "postgres", database(), redis_url)
     with rig.recording():
         update = rig.begin()
         with rig.apply():
@@ -181,3 +178,30 @@ def test_tables_that_change_their_names_while_a_slave_is_loaded_are_left_out_alo
             assert "moved" in reasons
             assert all("renamed" in reason for reason in reasons.values())
             expect_alike(rig, *({"t", "b", "words"} - reasons.keys()))
+
+
+def test_a_snapshot_in_whose_beginning_a_definition_changes_is_begun_again(
+    rig: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ALTER of the stream was read as a row there, and the load ended."""
+    begin, spans = LoggedTables.begin, list[Span]()
+
+    def began(rows: LoggedTables, table: TableName | None = None) -> Span:
+        span = begin(rows, table)
+        spans.append(span if spans else replace(span, shown=lambda place: place.offset <= before.offset))
+        return spans[-1]
+
+    master, vendor, recorder = rig.master, master_of("mysql"), rig.master.recorder()
+    recorder.record_once()
+    before = recorder.place
+    assert before is not None
+    with vendor.sessions.connect(rig.pair.place_of_rows(), application="test", autocommit=True) as session:
+        queue = vendor.queue(session, rig.pair.prefix, "")
+        shape = vendor.rows.shape(session, TableName("public", "t"))
+        assert shape is not None
+        master.run("ALTER TABLE t ADD COLUMN later int DEFAULT 7")
+        master.record()
+        monkeypatch.setattr(LoggedTables, "begin", began)
+        with queue.reading(shape) as block:
+            assert "later" in {column.name for column in block.shape.columns}
+    assert len(spans) == 2
