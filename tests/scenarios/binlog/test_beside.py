@@ -185,16 +185,16 @@ def test_a_snapshot_in_whose_beginning_a_definition_changes_is_begun_again(
 ) -> None:
     """An ALTER of the stream was read as a row there, and the load ended."""
     begin, spans = LoggedTables.begin, list[Span]()
+    master, vendor, recorder = rig.master, master_of("mysql"), rig.master.recorder()
+    recorder.record_once()
+    assert (before := recorder.place) is not None
+    last = before.offset
 
     def began(rows: LoggedTables, table: TableName | None = None) -> Span:
         span = begin(rows, table)
-        spans.append(span if spans else replace(span, shown=lambda place: place.offset <= before.offset))
+        spans.append(span if spans else replace(span, shown=lambda place: place.offset <= last))
         return spans[-1]
 
-    master, vendor, recorder = rig.master, master_of("mysql"), rig.master.recorder()
-    recorder.record_once()
-    before = recorder.place
-    assert before is not None
     with vendor.sessions.connect(rig.pair.place_of_rows(), application="test", autocommit=True) as session:
         queue = vendor.queue(session, rig.pair.prefix, "")
         shape = vendor.rows.shape(session, TableName("public", "t"))

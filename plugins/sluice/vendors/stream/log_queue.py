@@ -178,9 +178,11 @@ class LogQueue(StreamQueue, ChangeQueue):
         key = [column.name for column in shape.key]
         changed: dict[Key, Image | None] = {}
         for action, content, oldcontent in self._of(window, table):
-            new = xml_images.row(content) if content and action in (Action.INSERT, Action.UPDATE) else None
+            if action not in ROW_ACTIONS or not key:
+                return None  # an ALTER has definitions in place of rows
+            new = xml_images.row(content) if content and action is not Action.DELETE else None
             old = {**(new or {}), **xml_images.row(oldcontent)} if oldcontent else new
-            if action not in ROW_ACTIONS or not key or (new or old or {}).keys() != names:
+            if (new or old or {}).keys() != names:
                 return None
             for row, left in ((old, None), (new, new)):
                 if row is not None:
