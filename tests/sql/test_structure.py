@@ -9,7 +9,10 @@ import pytest
 from devstack.postgres import PostgresServer
 from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.source.queue import PostgresQueue
 from tests.sql.master import ORDERS, Master, Model, ddl
 
 
@@ -514,6 +517,29 @@ def test_a_table_that_is_a_partition_for_a_while_says_afterwards_what_it_was(any
     assert ("orders", "part") in named
     assert ("part", "orders") in named
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_changes_before_a_key_is_noticed_are_those_of_a_table_without_it(
+    database: Callable[..., ConnectionInfo],
+) -> None:
+    info = database(role=True)
+    master = Master(info)
+    master.sql("CREATE TABLE orders (id int NOT NULL, n int)")
+    master.install()
+    master.register("orders")
+    with connection.connect(info, application="test", autocommit=True) as session:
+        queue = PostgresQueue(session, Prefix("DEMO_"), "public")
+
+        def key(seen: Position) -> list[str]:
+            table = TableName("public", "orders")
+            return [column.name for column in queue.definitions([table], seen, 0)[table].key]
+
+        seen = queue.take()
+        master.sql("INSERT INTO orders VALUES (1, 1)", "ALTER TABLE orders ADD PRIMARY KEY (id)")
+        assert master.items()[-1].guid == ""
+        assert key(seen) == []
+        master.sql("SELECT demo_check_structure()")
+        assert (key(seen), key(queue.take())) == ([], ["id"])
 
 
 @pytest.mark.releases

@@ -3,18 +3,18 @@
 -- Oldest version: PostgreSQL 14.
 
 -- name: queue_definitions
--- For each of some tables, the first change of its definition that a position has not seen. Its OLDCONTENT is the
---   definition under which the changes before it were captured.
+-- The definitions under which the next changes of some tables were captured: OLDCONTENT of the first change of the definition
+--   that a position has not seen. Without one, that of the last change: if the catalog has another one, no item tells of it yet.
 -- Called by: the apply, for a table that it has not seen before.
 -- Placeholders: ${prefix}, ${schema}.
 -- Parameters: schemas, names (pairs), floor (REPL_KEY), snapshot (text of pg_snapshot).
--- Result: schema, table, oldcontent.
-SELECT DISTINCT ON (i.db_schema, i.tablename) i.db_schema, i.tablename, i.oldcontent
-FROM ${schema}.${prefix}items i
-JOIN unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name) ON i.db_schema = w.schema AND i.tablename = w.name
-WHERE i.repl_key > %(floor)s AND i.db_action IN ('CREATE', 'ALTER', 'DROP')
-  AND NOT pg_visible_in_snapshot(i.trans_key, %(snapshot)s::pg_snapshot)
-ORDER BY i.db_schema, i.tablename, i.repl_key
+-- Result: schema, table, definition; NULL if there is none.
+SELECT DISTINCT ON (w.schema, w.name) w.schema, w.name, coalesce(i.oldcontent, ${schema}.${prefix}described(w.schema, w.name))
+FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
+LEFT JOIN ${schema}.${prefix}items i ON i.db_schema = w.schema AND i.tablename = w.name
+    AND i.repl_key > %(floor)s AND i.db_action IN ('CREATE', 'ALTER', 'DROP')
+    AND NOT pg_visible_in_snapshot(i.trans_key, %(snapshot)s::pg_snapshot)
+ORDER BY w.schema, w.name, i.repl_key
 
 -- name: queue_fill
 -- How many changes of a window, from the lowest key on, have ${bytes} bytes of contents; at least one.

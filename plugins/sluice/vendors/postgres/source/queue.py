@@ -210,14 +210,6 @@ class PostgresQueue(Bound, ItemsQueue):
         """For each of `tables` the definition at its next change after `seen`, above the REPL_KEY `above`."""
         # The catalog is read first: the second statement finds a definition that changes in between.
         shapes = catalog.shapes(self.session, tables)
-        for table, text in self.former(tables, seen, above).items():
-            if text is not None:
-                shapes[table] = table_definition.parse(text).shape
-        return shapes
-
-    def former(self, tables: Sequence[TableName], seen: Position, above: int) -> dict[TableName, str | None]:
-        """Those of `tables` whose definition changes after `seen`, above the REPL_KEY `above` → the former
-        definition."""
         begins = SnapshotPosition.of(seen)
         rows = self.session.execute(
             self.sql("queue_definitions"),
@@ -228,7 +220,10 @@ class PostgresQueue(Bound, ItemsQueue):
                 "snapshot": begins.snapshot,
             },
         ).fetchall()
-        return {TableName(schema, name): text for schema, name, text in rows}
+        for schema, name, text in rows:
+            if text is not None:
+                shapes[TableName(schema, name)] = table_definition.parse(text).shape
+        return shapes
 
     def check_definitions(self) -> list[TableName]:
         """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
