@@ -177,3 +177,35 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE t.oid = pg_catalog.to_regclass(%(table)s)
   AND (f.adrelid <> t.oid OR %(columns)s::text[] IS NOT NULL AND a.attname <> ALL (%(columns)s::text[]))
 ORDER BY s.oid, (c.relnamespace, c.relowner) = (s.relnamespace, s.relowner) DESC, c.relname, a.attname
+
+-- name: table_names_aside
+-- Indexes of a table and sequences that its columns own, which move with it, if another relation of its new schema has the
+-- name of one: that will leave the schema, too, or get another name.
+-- Called by: the apply, on the slave, before it moves the table.
+-- Parameters: table text (quoted name), schema text.
+-- Result: a statement for each, which gives it a passing name, its oid, and its name.
+-- Privileges: none.
+SELECT format('ALTER %%s %%I.%%I RENAME TO %%I', CASE r.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, n.nspname, r.relname,
+              'sluice_moved_' || r.oid), r.oid::bigint, r.relname::text
+FROM pg_catalog.pg_class r
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE (r.oid IN (SELECT i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid = pg_catalog.to_regclass(%(table)s))
+       OR r.relkind = 'S' AND r.oid IN (
+           SELECT d.objid FROM pg_catalog.pg_depend d
+           WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+             AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = pg_catalog.to_regclass(%(table)s)))
+  AND EXISTS (SELECT FROM pg_catalog.pg_class o JOIN pg_catalog.pg_namespace s ON s.oid = o.relnamespace
+              WHERE s.nspname = %(schema)s AND o.relname = r.relname)
+
+-- name: table_names_back
+-- The same where they are, if the name that they had is free there.
+-- Called by: the apply, on the slave, before it commits.
+-- Parameters: moved bigint (oid), name text.
+-- Result: a statement that gives it its name again; none if another relation has it.
+-- Privileges: none.
+SELECT format('ALTER %%s %%I.%%I RENAME TO %%I', CASE r.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, n.nspname, r.relname,
+              %(name)s::text)
+FROM pg_catalog.pg_class r
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE r.oid = %(moved)s AND r.relname = 'sluice_moved_' || r.oid
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_class o WHERE o.relnamespace = r.relnamespace AND o.relname = %(name)s)

@@ -110,6 +110,8 @@ class Alterer:
         self._not_null = NotNull(connection)
         self._postponed: list[tuple[TableDefinition, TableDefinition]] = []
         """Definitions with types that `prepare` could not make, as they consist of one that the item renames."""
+        self._aside: list[tuple[TableName, int, str]] = []
+        """Indexes and sequences that wait for their names, each with its table, oid and name."""
 
     def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
         """Makes what the slave does not have of the change. `placed` is not needed in a transaction.
@@ -204,10 +206,15 @@ class Alterer:
 
     def complete_columns(self, changed: Collection[TableName]) -> None:
         """After a window's rows are written: added columns become NOT NULL in the tables `changed` once no row lacks
-        its value.
+        its value, and what moved to another schema with its table gets its name again.
         """
         if self._not_null.complete(changed):
             self.targets.forget()
+        aside, self._aside = self._aside, []
+        for table, moved, called in aside:
+            statement = sql_files.render("postgres", "table_names_back")
+            for (rename,) in self.connection.execute(statement, {"moved": moved, "name": called}).fetchall():
+                self._do(table, rename)
 
     def truncate(self, tables: Sequence[TableName]) -> None:
         """Empties the tables; by DELETE, children first, where foreign keys or privileges forbid TRUNCATE."""
@@ -506,13 +513,23 @@ class Alterer:
     def _rename(self, old: TableName, new: TableName) -> None:
         if self._shape(old) is None:
             return
-        name = quoted(old.schema, old.name)
-        if old.name != new.name:
-            self._do(old, f"ALTER TABLE {name} RENAME TO {quoted(new.name)}")
-            name = quoted(old.schema, new.name)
+        name = old
+        if old.name != new.name and old.schema != new.schema:
+            # The new name may be another table's in its former schema, as the former one in its new schema.
+            name = TableName(old.schema, "sluice_moved")
+            self._do(old, f"ALTER TABLE {quoted(old.schema, old.name)} RENAME TO {quoted(name.name)}")
         if old.schema != new.schema:
             self._create_schema(old, new.schema)
-            self._do(old, f"ALTER TABLE {name} SET SCHEMA {quoted(new.schema)}")
+            of_table = {"table": quoted(name.schema, name.name), "schema": new.schema}
+            for rename, moved, called in self.connection.execute(
+                sql_files.render("postgres", "table_names_aside"), of_table
+            ).fetchall():
+                self._do(old, rename)
+                self._aside.append((new, moved, called))
+            self._do(old, f"ALTER TABLE {of_table['table']} SET SCHEMA {quoted(new.schema)}")
+            name = TableName(new.schema, name.name)
+        if name.name != new.name:
+            self._do(old, f"ALTER TABLE {quoted(name.schema, name.name)} RENAME TO {quoted(new.name)}")
 
     def _drop_key(self, table: TableName, old: TableDefinition) -> None:
         """Drops the slave's primary key if it is the master's former one."""
