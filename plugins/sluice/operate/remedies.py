@@ -1,7 +1,8 @@
 """What a person does about a finding, in the words of the place where he reads it: a command or a button.
 
 Findings are texts that name a DAG, because logs and notices show them, too: "Start the DAG reconcile_tables with prefix
-SHOP_." A terminal shows the command in its place, a page the button's label.
+SHOP_.", "run reconcile_tables", "trigger the DAG failover for slave dr1 with the action abort". A terminal shows the
+command in its place, a page the button's label.
 """
 
 import json
@@ -15,9 +16,10 @@ from sluice.operate.actions import ACTIONS, Scope
 from sluice.paths import PROGRAM
 
 _SENTENCE = re.compile(
-    r"\b(?P<verb>[Ss])tart the DAG (?P<dag>\w+)"
-    r"(?: with prefix (?P<prefix>\w+))?(?:, slave (?P<slave>[^\s,;]*[^\s,;.]))?(?: for it| for this slave)?"
-    r"(?: with the action (?P<action>\w+))?"
+    r"\b(?P<verb>[Ss]tart|[Rr]un|[Tt]rigger) "
+    r"(?:the DAG (?P<dag>\w+)|(?P<bare>initial_update|install_resources|reconcile_tables|resync)\b)"
+    r"(?: with prefix (?P<prefix>\w+))?(?:(?:,| for) slave (?P<slave>[^\s,;]*[^\s,;.]))?"
+    r"(?: for (?:it|this slave|this prefix))?(?: with the action (?P<action>\w+))?"
 )
 _TABLES = " and tables "
 _MORE = re.compile(r"\[.*?\] \(and [\d,]+ more\)")
@@ -57,9 +59,9 @@ def at_terminal(text: str, prefix: str, slave: str = "") -> str:
     """The text with commands in place of DAGs. `prefix`, `slave`: of what it is about."""
 
     def run(action: str, found: re.Match[str], tables: Sequence[str]) -> str:
-        return f"{'R' if found['verb'] == 'S' else 'r'}un " + command(
-            action, found["prefix"] or prefix, found["slave"] or slave, tables
-        )
+        words = command(action, found["prefix"] or prefix, found["slave"] or slave, tables)
+        chosen = f" --set action={found['action']}" if action == "failover" and found["action"] else ""
+        return f"{'R' if found['verb'].istitle() else 'r'}un {words}{chosen}"
 
     rendered = _replaced(text, run)
     # A full stop would be taken for a part of the command.
@@ -72,7 +74,8 @@ def on_page(text: str) -> str:
     def press(action: str, found: re.Match[str], tables: Sequence[str]) -> str:
         if action not in ACTIONS:
             return found[0]
-        return f"{'U' if found['verb'] == 'S' else 'u'}se {ACTIONS[action].label}"
+        chosen = f", {found['action']}" if action == "failover" and found["action"] else ""
+        return f"{'U' if found['verb'].istitle() else 'u'}se {ACTIONS[action].label}{chosen}"
 
     return _replaced(text, press)
 
@@ -81,20 +84,21 @@ def loads_first(text: str) -> list[str]:
     """The tables that the first remedy in the text loads; empty if that is another one."""
     text = text.replace(RESTART_APPLY, f"start the DAG {api.APPLY}")
     found = _SENTENCE.search(text)
-    return _tables(text, found.end())[0] or [] if found and found["dag"] == api.UPDATE else []
+    return _tables(text, found.end())[0] or [] if found and api.UPDATE in (found["dag"], found["bare"]) else []
 
 
 def _replaced(text: str, render: Callable[[str, re.Match[str], Sequence[str]], str]) -> str:
     text = text.replace(RESTART_APPLY, f"start the DAG {api.APPLY}")
     parts, at = [], 0
     for found in _SENTENCE.finditer(text):
-        if found.start() < at or (found["dag"] not in _ACTIONS and found["dag"] != "capture_redo"):
+        dag = found["dag"] or found["bare"]
+        if found.start() < at or (dag not in _ACTIONS and dag != "capture_redo"):
             continue
         tables, end = _tables(text, found.end())
-        action = _ACTIONS.get(found["dag"], found["dag"])
+        action = _ACTIONS.get(dag, dag)
         if tables is not None:
             action = "reload"
-        elif found["dag"] == api.RESYNC and found["action"]:
+        elif dag == api.RESYNC and found["action"]:
             action = found["action"]
         parts += [text[at : found.start()], render(action, found, tables or ())]
         at = end
