@@ -299,6 +299,27 @@ def test_names_that_change_places_in_one_comparison(pair: Pair) -> None:
     assert pair.slave.execute("SELECT v, w, id FROM public.t").fetchall() == [("w", "v", 3)]
 
 
+def test_a_key_is_made_although_a_unique_index_that_the_master_dropped_has_its_columns(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, code text NOT NULL)")
+    put(pair, "CREATE UNIQUE INDEX t_code ON public.t (code)")
+    pair.alter("ALTER TABLE public.t DROP CONSTRAINT t_pkey")
+    pair.alter("DROP INDEX public.t_code")
+    pair.alter("ALTER TABLE public.t ADD PRIMARY KEY (code)")
+    # Some seconds later it is found by comparison.
+    pair.slave.execute("DROP INDEX public.t_code")
+    pair.same()
+
+
+@pytest.mark.since(18, "virtual columns")
+def test_a_virtual_column_gets_another_expression_while_another_one_waits_for_values(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) VIRTUAL)")
+    put(pair, "INSERT INTO public.t VALUES (1), (2)")
+    # Without its value for older rows: a check holds its place.
+    pair.alter("ALTER TABLE public.t ADD w int NOT NULL DEFAULT random(1, 1)")
+    pair.alter("ALTER TABLE public.t ALTER g SET EXPRESSION AS (id * 3)")
+    assert pair.slave.execute("SELECT g FROM public.t ORDER BY 1").fetchall() == [(3,), (6,)]
+
+
 def test_tables_exchange_their_schemas_with_indexes_and_sequences_of_equal_names(pair: Pair) -> None:
     for schema in ("live", "next"):
         pair.master.execute(f"CREATE SCHEMA {schema}")

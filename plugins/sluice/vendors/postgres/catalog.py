@@ -88,9 +88,10 @@ def locked(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
 
 
 def primary_key(connection: Session, table: TableName) -> tuple[str, list[str]] | None:
-    """The name of the primary key's constraint, and its columns in no order; None without one."""
+    """The name of the primary key's constraint, and its columns in their order; None without one."""
     row = connection.execute(
-        "SELECT x.conname, array_agg(a.attname::text) FROM pg_catalog.pg_constraint x "
+        "SELECT x.conname, array_agg(a.attname::text ORDER BY array_position(x.conkey, a.attnum)) "
+        "FROM pg_catalog.pg_constraint x "
         "JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = ANY (x.conkey) "
         "WHERE x.contype = 'p' AND x.conrelid = to_regclass(%s) GROUP BY x.conname",
         [quoted(table.schema, table.name)],

@@ -5,7 +5,7 @@ added without its default, as its values arrive as changes; until then a check m
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sluice.model.shape import Column, TableShape
@@ -18,7 +18,7 @@ PENDING = "sluice_not_null_"
 """
 
 SET_EXPRESSION = 170000
-"""The first version that can change the expression of a generated column; before, the column is made again."""
+"""The first version that can change the expression of a stored column; before, the column is made again."""
 _WORD = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d][\w$]*|\S""")
 
 
@@ -41,16 +41,18 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
         and own.generated
     ]
     gone = [column for position, column in before.items() if position not in after]
-    computed = [column for column in computed_otherwise(old, new) if before[column.position].name in columns]
-    if version < SET_EXPRESSION:
-        gone += [before[column.position] for column in computed]
+    changed = [column for column in computed_otherwise(old, new) if before[column.position].name in columns]
+    # A virtual column costs nothing, and cannot get another expression while the table has a check.
+    again = [column for column in changed if version < SET_EXPRESSION or column.generated == "v"]
+    gone += [before[column.position] for column in again]
+    computed = [column for column in changed if column not in again]
     last = []
     for column in sorted(gone, key=lambda column: not column.generated):
         if column.name not in columns:
             continue
         name = quoted(column.name)
         del columns[column.name]
-        if computed and version >= SET_EXPRESSION and not column.generated:
+        if computed and not column.generated:
             # Until others are computed from what is left it stays, without its name, which another column may get.
             passing = quoted(f"sluice_dropped_{column.position}")
             clauses.append(f"RENAME COLUMN {name} TO {passing}")
@@ -79,19 +81,16 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
                 clauses += _added(column, new.missing.get(column.name), version)
         elif column.name in columns:
             clauses += altered(before[position], column, columns[column.name])
-    for column in computed:
-        if version < SET_EXPRESSION:
-            clauses.append(f"ADD COLUMN {column_clause(column, version)}")
-        else:
-            clauses.append(f"ALTER COLUMN {quoted(column.name)} SET EXPRESSION AS ({column.default})")
+    clauses += [f"ADD COLUMN {column_clause(column, version)}" for column in again]
+    clauses += [f"ALTER COLUMN {quoted(column.name)} SET EXPRESSION AS ({column.default})" for column in computed]
     return [*clauses, *last]
 
 
-def key_after(old: TableDefinition, new: TableDefinition, have: TableShape) -> list[str]:
-    """What the columns of the slave's key are called after the change: another column may get the name of one."""
+def key_after(old: TableDefinition, new: TableDefinition, key: Sequence[str]) -> list[str]:
+    """What the columns of the slave's primary key are called after the change: another may get the name of one."""
     names = {column.position: column.name for column in new.shape.columns}
     renamed = {column.name: names.get(column.position, "") for column in old.shape.columns}
-    return [renamed.get(column.name, column.name) for column in have.key]
+    return [renamed.get(name, name) for name in key]
 
 
 def defaults(old: TableDefinition, new: TableDefinition, have: TableShape) -> Iterator[Column]:
