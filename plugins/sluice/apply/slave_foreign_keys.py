@@ -44,8 +44,9 @@ from sluice.transform import fitting
 log = logging.getLogger("sluice.apply")
 
 
-def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
-    """The outdated ones that may refuse changes of the tables `written`; runs in the slave's open transaction.
+def refusing(sessions: PairSessions, written: Collection[TableName], *, altering: bool = False) -> list[Defined]:
+    """The outdated ones that may refuse changes of the tables `written`, or of their definitions (`altering`); runs in
+    the slave's open transaction.
 
     The slave's own constraints are not among them, nor kinds that do not follow by `ddl`.
     """
@@ -66,7 +67,7 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
         schemas = {table.schema for table in registered}
         present |= by_id(vendor.following.present_beside(sessions.slave, pair.prefix, schemas))
     wanted = fitting.of_master(everything, pair).made_from
-    outdated_ids = {one.id for one in defined.outdated(wanted, present, known)}
+    outdated_ids = {one.id for one in defined.outdated(wanted, present, known, altering=altering)}
     for one, source in wanted.items():
         if isinstance(source, View) and one.id in outdated_ids:
             # The follower makes them again together with it.
@@ -76,20 +77,20 @@ def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Def
     return sorted(outdated, key=lambda one: -order.index(one.id))
 
 
-def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
+def drop(sessions: PairSessions, written: Collection[TableName], *, altering: bool) -> list[Defined]:
     """Drops the outdated ones, each in its own transaction, and returns them. Raises `Transient` if readers
     hold the locks for long."""
     pair = sessions.pair
     vendor = vendor_at(pair)
     store = DefinitionStore.of(pair, sessions.slave)
     with sessions.slave_transaction():
-        outdated = refusing(sessions, written)
+        outdated = refusing(sessions, written, altering=altering)
     for one in outdated:
         with sessions.slave_transaction() as slave:
             vendor.following.drop_at_once(slave, one)
             store.forget(one)
         sessions.merger.targets.forget()
-        log.info("%s: dropped on the slave, because the master has it no more and rows need that: %s", pair, one)
+        log.info("%s: dropped on the slave, because the master has it no more and changes need that: %s", pair, one)
     return outdated
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sluice.apply.apply_plan import DefinitionOnly, LeftOut, Step, Truncation
 from sluice.apply.escalation import Reasons
 from sluice.apply.load_filter import LoadFilter, PartFilter
+from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import PairSessions, TableGone
 from sluice.apply.window_runs import CutItem
 from sluice.database.changes import ChangeTooLarge
@@ -83,7 +84,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    alone = altered or isinstance(failure, ChangeTooLarge | TableRefused | TableGone)
+    alone = altered or isinstance(failure, ChangeTooLarge | TableRefused | TableGone | NoColumns)
     by_default = ISOLATE if alone else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:

@@ -204,11 +204,12 @@ class WindowTransaction:
             in_slices=plan.after.catching_up,
         )
 
-    def drop_constraints(self, plan: Plan) -> bool:
-        """Drops the slave's constraints that the master dropped and that may refuse the plan; False if there are
-        none."""
+    def drop_constraints(self, plan: Plan, *, altering: bool) -> bool:
+        """Drops the slave's constraints that the master dropped and that may refuse the plan, with `altering` also
+        indexes; False if there are none."""
+        concerned = plan.written | plan.locked if altering else plan.written
         with self._alone_with(plan.locked):
-            return bool(slave_foreign_keys.drop(self.sessions, plan.written))
+            return bool(slave_foreign_keys.drop(self.sessions, concerned, altering=altering))
 
     def too_small(self, reason: Exception) -> SliceTooSmall:
         """The slice ends between rows that refer to each other or exchange a unique value."""

@@ -239,12 +239,12 @@ class WindowApplier:
 
     def _drop_constraints(self, failure: SluiceError, failed: FailedAttempt) -> Attempt | None:
         """`DefinitionFollower` would drop these constraints some seconds later; the window does not wait."""
-        plan = failed.plan
+        plan, altering = failed.plan, failed.altering is not None
         if plan is None or not self.transaction.escalation(plan).may_drop_constraints(
-            failed.attempt, failure, altering=failed.altering is not None
+            failed.attempt, failure, altering=altering
         ):
             return None
-        if not self.transaction.drop_constraints(plan):
+        if not self.transaction.drop_constraints(plan, altering=altering):
             return None
         return failed.attempt.without_constraints(self.transaction.ruled(plan.changed))
 

@@ -166,11 +166,18 @@ def steps(
 
 
 def outdated(
-    master: Collection[Defined], slave: Mapping[ObjectId, str | None], known: Collection[Defined]
+    master: Collection[Defined],
+    slave: Mapping[ObjectId, str | None],
+    known: Collection[Defined],
+    *,
+    altering: bool = False,
 ) -> list[Defined]:
-    """Definitions of the slave that refuse rows, and that the master no longer has."""
+    """Definitions of the slave that refuse rows, or other types (`altering`), and that the master no longer has."""
     on_master = {one.id: one.definition for one in master}
-    harmless = (DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES)
+    harmless = {DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES}
+    if altering:
+        # A condition or an expression may not fit the new type of a column.
+        harmless.remove(DefinedKind.INDEXES)
     refusing = [one for one in known if one.kind not in harmless]
     return [
         one

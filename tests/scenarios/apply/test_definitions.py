@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.control.definitions import DefinitionStore
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source.queue import PostgresQueue
@@ -218,3 +219,38 @@ def test_a_window_taken_again_after_its_definitions_were_rolled_back(rig: Callab
         pair.await_current()
     assert pair.slave.execute("SELECT id, code FROM public.unlike ORDER BY 1").fetchall() == [(1, 2), (2, 1)]
     assert pair.rows(pair.master, pair.tables(pair.master)[0]) == pair.rows(pair.slave, pair.tables(pair.slave)[0])
+
+
+@pytest.mark.long
+def test_an_index_that_the_master_dropped_is_not_in_the_way_of_a_type(
+    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = rig(
+        "CREATE TYPE public.mood AS ENUM ('sad', 'glad'); "
+        "CREATE TABLE public.t (id int PRIMARY KEY, m public.mood NOT NULL); "
+        "CREATE INDEX sad ON public.t (id) WHERE m = 'sad'"
+    )
+    pair.master.execute("INSERT INTO public.t VALUES (1, 'sad')")
+    with caplog.at_level(logging.INFO, "sluice.apply"), pair.apply():
+        pair.await_that(
+            lambda: "index sad" in str(list(map(str, DefinitionStore.of(pair.pair, pair.slave).read() or ())))
+        )
+        pair.master.execute("BEGIN; DROP INDEX public.sad; ALTER TABLE public.t ALTER m TYPE text; COMMIT")
+        pair.master.execute("INSERT INTO public.t VALUES (2, 'neither')")
+        pair.await_current()
+        assert pair.differences() == {}
+    assert "changes need that: index sad of public.t" in caplog.text
+
+
+@pytest.mark.long
+def test_a_table_without_columns_is_left_out_alone(rig: Callable[..., Rig]) -> None:
+    pair = rig(KEYED)
+    with pair.apply():
+        pair.await_current()
+        pair.master.execute("CREATE TABLE public.bare ()")
+        pair.capture_table("bare")
+        pair.master.execute("INSERT INTO public.bare DEFAULT VALUES")
+        pair.master.execute("INSERT INTO public.t VALUES (-5, 1, 'a')")
+        pair.await_that(lambda: pair.slave.execute("SELECT FROM public.t WHERE id = -5").fetchone() is not None)
+        pair.await_current()
+        assert "no column that is replicated" in str(pair.checkpoint.tables)
