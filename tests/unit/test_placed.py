@@ -136,8 +136,7 @@ PASSED_ON = {
 CONTAINERS = (tuple, Mapping, list, Set, Iterator, Iterable, Collection, Sequence)
 
 
-WRAPPERS = [part for part in placed._Part.__subclasses__() if part.__bases__[1] is not Target]
-WRAPPED = {part.__bases__[1] for part in WRAPPERS}
+WRAPPED = {part.__bases__[1] for part in placed._Part.__subclasses__()}
 """The protocols of the parts whose names of tables are translated."""
 OF_MASTERS_ALONE = {"accounts"}
 """Parts of a vendor that are asked of masters alone."""
@@ -211,7 +210,7 @@ def test_each_part_that_names_tables_is_wrapped() -> None:
 
 
 def test_a_part_gives_other_parts_wrapped() -> None:
-    for wrapper in WRAPPERS:
+    for wrapper in placed._Part.__subclasses__():
         for name in members(wrapper.__bases__[1]):
             if hints(wrapper.__bases__[1], name)["return"] in WRAPPED:
                 given = getattr(
