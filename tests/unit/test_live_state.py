@@ -4,16 +4,19 @@ import pytest
 import redis
 
 from sluice.airflow.pages import databases, gathering
-from sluice.airflow.pages.databases import Databases
+from sluice.airflow.pages.databases import Databases, SlaveData
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.coordination import live_state, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.lease import Lease
 from sluice.coordination.records import History, Issues, ItemsFindings, ItemsState, LoadStarted, QueueState, Status
 from sluice.coordination.verification_log import VerificationLog
+from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.purging import Backlog
 from sluice.model.sample import Sample
+from sluice.model.slave_state import SlaveState
 from sluice.operate.open_runs import NOT_ASKED
 
 SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
@@ -82,6 +85,18 @@ def test_of_many_slaves_curves_and_comparisons_are_read_beside_the_page(
     work(pairs)
     found = watch._live(pairs).slave(SHOP, "a")
     assert list(found.samples) == [Sample(1, 2.5, 3)] and found.tables == VerificationLog(client, SHOP, "a").read()
+
+
+def test_a_slave_that_was_switching_is_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failover was through, and for ten seconds the page advised to abort it: no run continued what the last answer
+    said."""
+    states = iter([SlaveState.SWITCHING, SlaveState.MASTER])
+    monkeypatch.setattr(databases, "_slave", lambda *_: SlaveData(Checkpoint("a", next(states))))
+    monkeypatch.setattr(databases, "FRESH_SECONDS", 0.0)
+    one = Replication(SHOP, Endpoint("m"), {"a": SlaveConfig("a", "a")}, ())
+    asked = Databases()
+    found = [asked.answers([(one, "a")])[SHOP, "a"].seen for _ in range(2)]
+    assert [seen and seen.checkpoint and seen.checkpoint.state for seen in found] == ["SWITCHING", "MASTER"]
 
 
 def test_samples_that_are_as_before_stay_the_same_objects(redis_url: str) -> None:

@@ -120,6 +120,7 @@ def test_a_remedy_names_every_table_whatever_its_name(pairs: list[tuple[str, str
          "Use Install resources; it"),
         ("or trigger the DAG failover for slave b with the action abort.",
          "or run ./sluice act failover S_ b --set action=abort", "or use Fail over, abort."),
+        ("None: trigger cdc_apply.", "None: run ./sluice act restart S_ a", "None: use Restart apply."),
         ("run the task again", "run the task again", "run the task again"),
         ("start the DAG capture_redo", "run ./sluice capture-redo S_", "start the DAG capture_redo"),
         ("Nothing to do.", "Nothing to do.", "Nothing to do."),

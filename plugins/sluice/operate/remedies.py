@@ -17,7 +17,7 @@ from sluice.paths import PROGRAM
 
 _SENTENCE = re.compile(
     r"\b(?P<verb>[Ss]tart|[Rr]un|[Tt]rigger) "
-    r"(?:the DAG (?P<dag>\w+)|(?P<bare>initial_update|install_resources|reconcile_tables|resync)\b)"
+    r"(?:the DAG (?P<dag>\w+)|(?P<bare>cdc_apply|initial_update|install_resources|reconcile_tables|resync)\b)"
     r"(?: with prefix (?P<prefix>\w+))?(?:(?:,| for) slave (?P<slave>[^\s,;]*[^\s,;.]))?"
     r"(?: for (?:it|this slave|this prefix))?(?: with the action (?P<action>\w+))?"
 )

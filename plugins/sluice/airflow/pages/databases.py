@@ -147,13 +147,16 @@ class Databases:
 
     def answers(self, pairs: Sequence[tuple[Replication, str]], now: Collection[tuple[str, str]] = ()) -> Answers:
         """The last answers of slaves' databases. Those that are old are asked again; it waits only for those that were
-        not asked lately, since their answers may be of another outage, and for those of `now`, for a moment. Blocks."""
+        not asked lately, since their answers may be of another outage, for those of `now`, and for those that were
+        SWITCHING: their failover may be through. It waits for a moment. Blocks."""
         caches = {
             (one.prefix, name): (self._slaves.setdefault((str(one.prefix), name), _Place()), one) for one, name in pairs
         }
         first = []
         for (_, name), (cache, replication) in caches.items():
-            urgent = (str(replication.prefix), name) in now
+            seen = cache.answer.seen.checkpoint if cache.answer.seen else None
+            switched = seen is not None and seen.state is SlaveState.SWITCHING
+            urgent = switched or (str(replication.prefix), name) in now
             age = time.monotonic() - cache.read_at
             if not cache.asked and age >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
                 new, cache.asked = urgent or age >= LATELY * AGAIN_SECONDS, True
