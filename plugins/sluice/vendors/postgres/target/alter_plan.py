@@ -42,8 +42,7 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
     ]
     gone = [column for position, column in before.items() if position not in after]
     changed = [column for column in computed_otherwise(old, new) if before[column.position].name in columns]
-    # A virtual column costs nothing, and cannot get another expression while the table has a check.
-    again = [column for column in changed if version < SET_EXPRESSION or column.generated == "v"]
+    again = [column for column in changed if len(computed_clauses(column, version)) > 1]
     gone += [before[column.position] for column in again]
     computed = [column for column in changed if column not in again]
     last = []
@@ -81,8 +80,7 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
                 clauses += _added(column, new.missing.get(column.name), version)
         elif column.name in columns:
             clauses += altered(before[position], column, columns[column.name])
-    clauses += [f"ADD COLUMN {column_clause(column, version)}" for column in again]
-    clauses += [f"ALTER COLUMN {quoted(column.name)} SET EXPRESSION AS ({column.default})" for column in computed]
+    clauses += [computed_clauses(column, version)[-1] for column in (*again, *computed)]
     return [*clauses, *last]
 
 
@@ -197,6 +195,15 @@ def computed_otherwise(old: TableDefinition, new: TableDefinition) -> list[Colum
         and column.generated
         and _words(was.default, old) != _words(column.default, new)
     ]
+
+
+def computed_clauses(column: Column, version: int) -> list[str]:
+    """The clauses that give a generated column its expression, or make it again with it."""
+    name = quoted(column.name)
+    # A virtual column costs nothing, and cannot get another expression while the table has a check.
+    if version < SET_EXPRESSION or column.generated == "v":
+        return [f"DROP COLUMN {name}", f"ADD COLUMN {column_clause(column, version)}"]
+    return [f"ALTER COLUMN {name} SET EXPRESSION AS ({column.default})"]
 
 
 def _words(expression: str | None, definition: TableDefinition) -> list[str | int]:
