@@ -276,27 +276,14 @@ class RequestHandler:
 
     def _repair(self, open_request: OpenRequest, request: RepairRequest, checkpoint: Checkpoint) -> Repaired:
         """Makes rows of one table equal to the master's at the request's position, in one transaction."""
-        sessions, table, key = self.sessions, request.table, request.key
-        slave_vendor = self.pair.slave_info.vendor
-        rows, typed = list(request.rows), compared(vendor_of(slave_vendor).types, request.columns)
-        origin = self.pair.place_of_rows()
-        of = ComparedTable(table, typed, tuple(key), by_canonical_texts(origin.vendor, slave_vendor))
+        sessions, table, key, rows = self.sessions, request.table, request.key, list(request.rows)
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
-        columns = [each.name for each in typed]
-        of_master = master_of(origin.vendor).rows
-        master_rows: list[Row | None] = []
-        copies: list[int] = []
-        transformed = sessions.transformed.master_rows(open_request.master, table, key, rows) if key else None
-        if transformed is not None:
-            master_rows = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
-        elif key:
-            master_rows = of_master.rows_under(open_request.master, of, rows)
-        elif self.pair.transformation(table) is not None:
-            reason = "it has no key, and the slave gets it transformed: load it again"
-            raise Transient(f"{self.pair}: {table}: {reason}", code="repair-refused")
-        else:
-            copies = of_master.copies(open_request.master, of, rows)
+        slave_vendor = self.pair.slave_info.vendor
+        typed = compared(vendor_of(slave_vendor).types, request.columns)
+        canonical = by_canonical_texts(self.pair.place_of_rows().vendor, slave_vendor)
+        of, columns = ComparedTable(table, typed, tuple(key), canonical), [each.name for each in typed]
+        master_rows, copies = self._of_master(open_request.master, of, rows)
         open_request.master.close()
         sessions.secure(open_request.position)
         of_slave = vendor_at(self.pair).rows
@@ -324,6 +311,19 @@ class RequestHandler:
                 sessions.replayer.replay(changes, ReplayOptions(safe=True))
             settled = self._drop_rejects(slave, request, columns, rows, open_request.position)
         return Repaired(settled, open_request.position.text(), kept=len(request.rows) - len(rows))
+
+    def _of_master(self, master: Session, of: ComparedTable, rows: Sequence[Row]) -> tuple[list[Row | None], list[int]]:
+        """The master's row for each of the keys `rows`; of a table without a key, how often it has each of `rows`."""
+        of_master = master_of(self.pair.place_of_rows().vendor).rows
+        if not of.key:
+            if self.pair.transformation(of.table) is not None:
+                reason = "it has no key, and the slave gets it transformed: load it again"
+                raise Transient(f"{self.pair}: {of.table}: {reason}", code="repair-refused")
+            return [], of_master.copies(master, of, rows)
+        transformed = self.sessions.transformed.master_rows(master, of.table, of.key, rows)
+        if transformed is None:
+            return of_master.rows_under(master, of, rows), []
+        return [None if row is None else tuple(row[each.name] for each in of.columns) for row in transformed], []
 
     def _drop_rejects(
         self, slave: Session, request: RepairRequest, columns: Sequence[str], rows: list[Row], at: Position
