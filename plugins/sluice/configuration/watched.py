@@ -21,7 +21,7 @@ class WatchedFile:
 
         The first call always reads it. Raises as `config.load`, once a change.
         """
-        marks = tuple(_mark(file) for file in (self._replication.source, *self._replication.points_at))
+        marks = tuple(mark(file) for file in (self._replication.source, *self._replication.points_at))
         if marks == self._read_at:
             return None
         self._read_at = marks
@@ -39,7 +39,7 @@ def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
     return of_apply, *of_all
 
 
-def _mark(file: Path) -> Mark | None:
+def mark(file: Path) -> Mark | None:
     """A value that changes with the file, even if it is replaced."""
     try:
         status = file.stat()

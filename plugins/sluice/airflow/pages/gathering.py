@@ -22,6 +22,7 @@ from sluice.airflow.pages.slave_row import LATE_SECONDS, silent_for
 from sluice.config import Survey
 from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Replication
+from sluice.configuration.watched import mark
 from sluice.coordination import live_state, redis_check, redis_store
 from sluice.coordination.live_state import HOUR, LiveSlave, LiveState, Past
 from sluice.errors import SluiceError
@@ -205,11 +206,11 @@ class Watch:
     def _survey(self) -> Survey:
         """The configuration, read again only if a file has changed, since checking many slaves takes a while."""
         parts = [part for one in (self._surveyed[1].replications if self._surveyed else ()) for part in one.points_at]
-        marks = tuple(_marks(config.folders())), tuple(_mark(part) for part in parts)
+        marks = tuple(_marks(config.folders())), tuple(mark(part) for part in parts)
         if self._surveyed is None or self._surveyed[0] != marks:
             survey = config.survey()
             parts = [part for one in survey.replications for part in one.points_at]
-            self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), survey
+            self._surveyed = (marks[0], tuple(mark(part) for part in parts)), survey
         return self._surveyed[1]
 
 
@@ -243,15 +244,7 @@ def _marks(folders: tuple[Path, ...]) -> list[object]:
     marks: list[object] = []
     for folder in folders:
         try:
-            marks += [(str(file), _mark(file)) for file in sorted(folder.iterdir())]
+            marks += [(str(file), mark(file)) for file in sorted(folder.iterdir())]
         except OSError as error:
             marks.append((str(folder), str(error)))
     return marks
-
-
-def _mark(file: Path) -> object:
-    try:
-        stat = file.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
