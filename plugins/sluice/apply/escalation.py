@@ -14,27 +14,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from sluice.apply.key_events import WrongKey
-from sluice.apply.load_filter import RowIncomplete
-from sluice.apply.net_changes import NoColumns
-from sluice.apply.pair_sessions import ColumnRenamed, TableGone
+from sluice.apply.pair_sessions import TableGone
 from sluice.backoff import Backoff
-from sluice.database.changes import ChangeTooLarge
 from sluice.database.conflicts import (
     Collision,
     ColumnMissing,
     CommitRefused,
     Conflict,
-    SlaveTableMissing,
-    TableForbidden,
 )
-from sluice.database.errors import LoginRefused, StatementFailed
-from sluice.database.rows import TableRefused
+from sluice.database.errors import LoginRefused, StatementFailed, TableFailure
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.names import TableName
 from sluice.model.position import Window
 from sluice.pair import ConnectionsOutdated, Pair
-from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
+from sluice.transform.table_transform import RowNotTransformed
 
 MOST_COMPARED = 10
 """Conflicts of a window after each of which the definitions are compared; the next one counts."""
@@ -43,12 +36,11 @@ Reasons = Mapping[TableName, str]
 """Table → why it is inconsistent."""
 
 
-class CannotReplay(Terminal):
+class CannotReplay(TableFailure):
     """The changes of `table` can be neither merged nor replayed."""
 
     def __init__(self, collision: Collision):
-        super().__init__(str(collision))
-        self.table = collision.table
+        super().__init__(collision.table, str(collision))
 
 
 class ConstraintsOutdated(SluiceError):
@@ -62,29 +54,10 @@ class SliceTooSmall(Transient):
         super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
 
 
-OF_ONE_TABLE = (
-    Conflict
-    | ColumnMissing
-    | SlaveTableMissing
-    | TableForbidden
-    | WrongKey
-    | NoColumns
-    | TableGone
-    | CannotReplay
-    | RowIncomplete
-    | TransformationInvalid
-    | ColumnRenamed
-    | ChangeTooLarge
-    | TableRefused
-    | RowNotTransformed
-)
-"""Failures whose `table` alone is at fault."""
-
-
 def table_at_fault(failure: Terminal, altering: TableName | None) -> TableName | None:
     """The table that may be isolated; None if the failure is not of one table. `altering`: whose definition was being
     changed. A table that is renamed has its former name, even if the slave names the new one."""
-    return failure.table if isinstance(failure, OF_ONE_TABLE) else altering
+    return failure.table if isinstance(failure, TableFailure) else altering
 
 
 class Rung(StrEnum):

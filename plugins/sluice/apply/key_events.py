@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.errors import TableFailure
 from sluice.database.items import key_texts, one_array
 from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.errors import Terminal
@@ -23,17 +24,17 @@ Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 
-class WrongKey(Terminal):
+class WrongKey(TableFailure):
     """The changes were captured under another key than the table's known one."""
 
     def __init__(self, table: TableName, key: Sequence[str], guid: str):
         columns = f"({', '.join(key)})" if key else "no columns"
         super().__init__(
+            table,
             f"{table}: its key is {columns}, but changes wait that were captured under another one (GUID "
             f"{guid[:80]!r}). The key was changed on the master without a trace in ITEMS. Start an initial update of "
-            "this slave."
+            "this slave.",
         )
-        self.table = table
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
 from sluice.control.blocks import BlockStore
-from sluice.errors import Terminal
+from sluice.database.errors import TableFailure
 from sluice.model.blocks import Block, BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.model.checkpoint import CheckpointMoved
 from sluice.model.names import TableName
@@ -31,16 +31,16 @@ Pause = Callable[[], None]
 """Waits a moment before BLOCKS is read again; raises when waiting must end."""
 
 
-class RowIncomplete(Terminal):
+class RowIncomplete(TableFailure):
     """A row moved from a block that is not applied to one that is, and its change does not say all of its columns."""
 
     def __init__(self, table: TableName, guid: str):
         super().__init__(
+            table,
             f"{table}: while the table was loaded, a row got the key {guid[:80]!r}, and its change does not say the "
             "other columns, which are in no block. Let the master log all of them (ALTER TABLE … ADD SUPPLEMENTAL LOG "
-            "DATA (ALL) COLUMNS), or change no keys meanwhile; then start an initial update of this table."
+            "DATA (ALL) COLUMNS), or change no keys meanwhile; then start an initial update of this table.",
         )
-        self.table = table
 
 
 class LoadFilter:

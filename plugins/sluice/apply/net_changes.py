@@ -37,10 +37,10 @@ from sluice.apply.key_events import (
     table_name,
     without,
 )
+from sluice.database.errors import TableFailure
 from sluice.database.items import one_array
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
-from sluice.errors import Terminal
 from sluice.model.names import TableName
 
 # Parses the images of rows: their values after a window's changes, and before them.
@@ -155,12 +155,11 @@ _INSERTED = -1
 """The origin of a row that the window itself inserted."""
 
 
-class NoColumns(Terminal):
+class NoColumns(TableFailure):
     """A keyless table without replicated columns: its rows cannot be counted."""
 
     def __init__(self, table: TableName):
-        super().__init__(f"{table} has no column that is replicated. Take it out of the replication's tables.")
-        self.table = table
+        super().__init__(table, f"{table} has no column that is replicated. Take it out of the replication's tables.")
 
 
 def reduce(

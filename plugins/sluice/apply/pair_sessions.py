@@ -17,6 +17,7 @@ from sluice.control.definitions import DefinitionStore, KnownColumns
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.digests import ComparedTable, Texts, compared
+from sluice.database.errors import TableFailure
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, master_of, recorded_source, source_of
 from sluice.database.row_images import RowImageCodec
@@ -50,7 +51,7 @@ LOCK_SECONDS = 5.0
 Row = Mapping[str, str | None]
 
 
-class ColumnRenamed(Terminal):
+class ColumnRenamed(TableFailure):
     """A column that the configuration excludes, renames or replaces has another name on the master.
 
     `finding`: what to do if its table alone is left out.
@@ -59,10 +60,10 @@ class ColumnRenamed(Terminal):
     def __init__(self, table: TableName, line: str, renames: Sequence[str]):
         what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({line})"
         super().__init__(
+            table,
             f"{what}. Add the same line for the new name beside the old one, then {RESTART_APPLY}. Take the old line "
-            "out when the apply is past it."
+            "out when the apply is past it.",
         )
-        self.table = table
         self.finding = f"{what}: write the new name there, then load the table"
 
 
@@ -202,15 +203,15 @@ class TransformedTables:
 # former definition that the slave has already left.
 
 
-class TableGone(DataLost):
+class TableGone(TableFailure, DataLost):
     """Changes wait for a table that the master no longer has, and its key is unknown."""
 
     def __init__(self, table: TableName):
         super().__init__(
+            table,
             f"Table {table} is gone from the master while changes of it still wait, so their key is unknown. "
-            "Start an initial update of this slave."
+            "Start an initial update of this slave.",
         )
-        self.table = table
 
 
 def key_needed(pair: Pair, tables: Iterable[TableName]) -> Terminal:

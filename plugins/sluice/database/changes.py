@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sluice.counted import counted
+from sluice.database.errors import TableFailure
 from sluice.database.rows import BlockRead
-from sluice.errors import SluiceError, Terminal
+from sluice.errors import SluiceError
 from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
@@ -41,21 +42,21 @@ class Oversized:
     """0: the capture did not keep the contents."""
 
 
-class ChangeTooLarge(Terminal):
+class ChangeTooLarge(TableFailure):
     """A change is larger than an apply can take, or than the capture keeps."""
 
     def __init__(self, change: Oversized, largest: int):
         which = f"{change.table}: one change, REPL_KEY {change.repl_key},"
         super().__init__(
+            change.table,
             f"{which} has {change.bytes / 1e6:,.0f} MB. Up to {largest / 1e6:,.0f} MB are read, so that one row does "
             "not take the memory of all tables. Raise apply.max_change_bytes where the apply has ten times as much "
             "memory, then load the table again."
             if change.bytes
             else f"{which} is of a row whose texts have more than {LARGEST_CHANGE >> 20} MB, or one that is not valid "
             "in the master's encoding: the capture keeps no such row. Take its column out of the replication, or the "
-            "table, or load the table again after such changes."
+            "table, or load the table again after such changes.",
         )
-        self.table = change.table
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from sluice.counted import counted
-from sluice.errors import RESTART_APPLY, SluiceError, Terminal
+from sluice.database.errors import TableFailure
+from sluice.errors import RESTART_APPLY, SluiceError
 from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import ConflictRule, Decision, Undecidable
 from sluice.model.mask import Mask
@@ -16,50 +17,49 @@ def _load(table: TableName) -> str:
     return f"start the DAG initial_update for this slave and tables {json.dumps([str(table.on_master)])}"
 
 
-class ColumnMissing(Terminal):
+class ColumnMissing(TableFailure):
     """A replicated column does not exist on the slave."""
 
     def __init__(self, table: TableName, column: str, known: Iterable[str]):
         super().__init__(
+            table,
             f"Table {table} has no column {column!r} on the slave (it has {', '.join(known)}). Add it there with the "
             f"master's type (ALTER TABLE … ADD COLUMN) and {RESTART_APPLY}; to get the values of rows that are there "
-            "already, start the DAG initial_update."
+            "already, start the DAG initial_update.",
         )
-        self.table = table
 
 
-class SlaveTableMissing(Terminal):
+class SlaveTableMissing(TableFailure):
     """A table that changes on the master does not exist on the slave."""
 
     def __init__(self, table: TableName):
         super().__init__(
+            table,
             f"Table {table} does not exist on the slave. To create and load it, {_load(table)}; or take it out of the "
-            f"replication's tables, and {RESTART_APPLY}."
+            f"replication's tables, and {RESTART_APPLY}.",
         )
-        self.table = table
         self.finding = f"Table {table} does not exist on the slave."
 
 
-class TableForbidden(Terminal):
+class TableForbidden(TableFailure):
     """The slave does not let the account write to a table, or to what a trigger of the table needs."""
 
     def __init__(self, table: TableName, reason: str):
         super().__init__(
+            table,
             f"The slave's account may not change {table}: {reason.rstrip('.')}. Grant it there what the task check of "
-            f"the DAG initial_update lists, then {RESTART_APPLY}."
+            f"the DAG initial_update lists, then {RESTART_APPLY}.",
         )
-        self.table = table
 
 
-class Conflict(Terminal):
+class Conflict(TableFailure):
     """A change does not fit the slave's `table`. With `on_conflict: reject` it becomes a reject.
 
     `finding`: the message without the remedy, which is for an apply that stops.
     """
 
     def __init__(self, table: TableName, finding: str, remedy: str):
-        super().__init__(f"{finding}. {remedy}")
-        self.table = table
+        super().__init__(table, f"{finding}. {remedy}")
         self.finding = f"{finding}."
 
 

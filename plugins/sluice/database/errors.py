@@ -5,6 +5,7 @@ its driver says.
 """
 
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.names import TableName
 
 
 class DatabaseError(SluiceError):
@@ -86,3 +87,11 @@ class SnapshotTooOld(Contended):
 
 class LockNotAvailable(Contended):
     """It waited too long for a lock, or in a deadlock."""
+
+
+class TableFailure(Terminal):
+    """One table alone is at fault: it may be left out, and all others continue."""
+
+    def __init__(self, table: TableName, text: str):
+        super().__init__(text)
+        self.table = table

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.digests import ComparedTable, Texts
+from sluice.database.errors import TableFailure
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
@@ -33,12 +34,8 @@ class TableGone(Transient):
         self.table = shape.table
 
 
-class TableRefused(Terminal):
+class TableRefused(TableFailure):
     """One table cannot be read or written, for its own reason: all others can."""
-
-    def __init__(self, table: TableName, text: str):
-        super().__init__(text)
-        self.table = table
 
 
 def table_changed(server: str, table: TableName, what: str = "was altered or dropped") -> Transient:

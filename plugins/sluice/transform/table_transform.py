@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.counted import counted
+from sluice.database.errors import TableFailure
 from sluice.database.items import one_array
-from sluice.errors import RESTART_APPLY, Terminal
+from sluice.errors import RESTART_APPLY
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
@@ -32,18 +33,17 @@ MOST_NAMED = 100
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
-class TransformationInvalid(Terminal):
+class TransformationInvalid(TableFailure):
     """A rule of the configuration does not fit its table; `problems` holds a sentence for each fault."""
 
     def __init__(self, table: TableName, rule: Transformation, problems: Sequence[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
-        super().__init__(f"{rule.place}: what is said there does not fit the table:\n{listed}\nMend it there.")
-        self.table = table
+        super().__init__(table, f"{rule.place}: what is said there does not fit the table:\n{listed}\nMend it there.")
         self.rule = rule
         self.problems = tuple(problems)
 
 
-class RowNotTransformed(Terminal):
+class RowNotTransformed(TableFailure):
     """An expression cannot be computed for some rows, or a user exit fails for them.
 
     The text does not show their values, as these may be secret from the slave.
@@ -63,8 +63,7 @@ class RowNotTransformed(Terminal):
         rows = f"the row {shown[0] or '(without a key)'}" if shown else "rows that come together"
         more = f" and {counted(len(shown) - 1, 'more row')}" if len(shown) > 1 else ""
         self.finding = f"{table}: {what} for {rows}{more}: {reason}"
-        super().__init__(f"{self.finding}. {remedy}")
-        self.table = table
+        super().__init__(table, f"{self.finding}. {remedy}")
         self.keys = tuple(keys)
 
 
