@@ -87,3 +87,13 @@ WHERE slave = %(slave)s AND ${statuses} AND ${ids}
 ORDER BY repl_key, id
 LIMIT %(number)s
 ${lock}
+
+-- name: rejects_rename
+-- Gives a reject the new name of its table.
+-- Called by: the apply, in its transaction.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, table, reason, number.
+-- Privileges: SELECT, UPDATE on REJECTS.
+UPDATE ${schema}.${prefix}rejects
+SET "schema" = %(table_schema)s, tablename = %(table)s, reason = %(reason)s
+WHERE slave = %(slave)s AND id = %(number)s

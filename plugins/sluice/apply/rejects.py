@@ -12,8 +12,9 @@ either applied or still asked for.
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -175,22 +176,36 @@ class PairRejects:
         for table, repl_key in emptied.items():
             store.mark_outdated(table, repl_key)
 
-    def drop(self, table: TableName) -> None:
+    def drop(self, table: TableName, answer: str = "the table joined again: a load brings its rows") -> None:
         """In the window's transaction: settles the rejects of `table`, because a load brings all its rows."""
         store = self._store()
         if store.ready():
             ids = [reject.id for reject in store.open() if reject.table == table]
-            store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined again: a load brings its rows")
+            store.move(ids, RejectStatus.DROPPED, "apply", answer=answer)
+
+    def follow(self, cut: CutItem, new: Sequence[Rejected]) -> list[Rejected]:
+        """In the transaction of a change of a definition: the rejects go with their table, or get its new name.
+
+        `new`: those that are not written yet; returns what becomes of them.
+        """
+        if cut.action is Action.DROP:
+            if self.any:
+                self.drop(cut.table, "the table was dropped on the master")
+            return [reject for reject in new if reject.change.table != cut.table]
+        now = cut.defined.table if cut.defined is not None else cut.table
+        if now == cut.table:
+            return list(new)
+        store = self._store()
+        for reject in store.open() if self.any else ():
+            if reject.table == cut.table:
+                differs = reject.action == Action.DIFFER
+                store.rename(reject.id, now, _differs(now, reject.content or "") if differs else reject.reason)
+        return [_renamed(reject, now) if reject.change.table == cut.table else reject for reject in new]
 
     def differing(self, cut: CutItem) -> Rejected:
         """The reject that tells a person that a table differs from the master's from here on."""
         change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.differs, None)
-        reason = (
-            f"{cut.table} differs from the master's: {cut.differs}. Start the DAG initial_update for this slave with "
-            f"tables: {json.dumps([str(cut.table)], ensure_ascii=False)}, or the DAG resync with the action repair. "
-            "This is settled once resync finds the table equal."
-        )
-        return Rejected(change, reason, None)
+        return Rejected(change, _differs(cut.table, cut.differs), None)
 
     @property
     def tables_differing(self) -> list[str]:
@@ -289,3 +304,17 @@ class PairRejects:
 
     def _store(self) -> RejectStore:
         return RejectStore.of(self.pair, self.sessions.slave)
+
+
+def _differs(table: TableName, why: str) -> str:
+    tables = json.dumps([str(table)], ensure_ascii=False)
+    return (
+        f"{table} differs from the master's: {why}. Start the DAG initial_update for this slave with tables: {tables}, "
+        "or the DAG resync with the action repair. This is settled once resync finds the table equal."
+    )
+
+
+def _renamed(reject: Rejected, table: TableName) -> Rejected:
+    differs = reject.change.action is Action.DIFFER
+    reason = _differs(table, reject.change.content or "") if differs else reject.reason
+    return replace(reject, change=replace(reject.change, table=table), reason=reason)

@@ -183,11 +183,13 @@ class WindowTransaction:
 
     def committed(self, plan: Plan, outcome: Outcome) -> None:
         """Does what must follow the commit."""
-        if self.alters_apart(plan):
-            return
-        self.slicer.committed()
-        self.pair_rejects.committed(outcome.rejects)
-        if not self._transactional_ddl:
+        apart = self.alters_apart(plan)
+        if not apart:
+            self.slicer.committed()
+            self.pair_rejects.committed(outcome.rejects)
+        if plan.definition_changes and self.pair_rejects.any:
+            self.pair_rejects.begin()  # by the names that tables have now
+        if not apart and not self._transactional_ddl:
             with self._alone_with(plan.locked), self._own_ddl(plan.after):
                 self.sessions.alterer.complete_columns(plan.written)
 
@@ -234,8 +236,7 @@ class WindowTransaction:
             slave_foreign_keys.require_known_actions(self.sessions, slave)
             for change in plan.definition_changes:
                 self.sessions.alterer.rename_labels(change)
-                if plan.load_filter is not None and change.action is Action.DROP:
-                    plan.load_filter.forget(change.table)
+                self._follow_name(change, plan, outcome)
             for step in plan.steps:
                 if isinstance(step, LeftOut):  # of a table that is renamed while it is loaded
                     self._leave_out(step, plan.load_filter)
@@ -333,8 +334,13 @@ class WindowTransaction:
             outcome.rejects.append(self.pair_rejects.differing(step))
         else:
             self._define(step, outcome)
-            if plan.load_filter is not None and step.action is Action.DROP:
-                plan.load_filter.forget(step.table)
+            self._follow_name(step, plan, outcome)
+
+    def _follow_name(self, change: CutItem, plan: Plan, outcome: Outcome) -> None:
+        """What is kept under a table's name goes with it, or gets the new one."""
+        if plan.load_filter is not None and change.action is Action.DROP:
+            plan.load_filter.forget(change.table)
+        outcome.rejects = self.pair_rejects.follow(change, outcome.rejects)
 
     def _prepare_left_out(self, changes: Sequence[CutItem]) -> None:
         """Types come first, as for all tables. What the slave refuses must not stop the other tables.

@@ -97,6 +97,10 @@ class RejectStore(SlaveStore):
             )
         return moved
 
+    def rename(self, number: int, table: TableName, reason: str) -> None:
+        """Gives a reject the new name of its table, and the reason that names it."""
+        self._execute("rejects_rename", table_schema=table.schema, table=table.name, number=number, reason=reason)
+
     def forget(self, days: int) -> int:
         """Deletes rejects that were settled more than `days` ago. Returns how many."""
         settled, parameters = _of_status(status for status in RejectStatus if status not in OPEN)

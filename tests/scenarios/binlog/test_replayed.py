@@ -191,3 +191,39 @@ def test_statements_are_read_in_the_character_set_of_their_session(
         (2, name),
     ]
     assert replay.session.execute(f'SELECT * FROM public."{name}{name}"'.encode()).fetchall() == [(3,)]
+
+
+@pytest.mark.long
+def test_what_is_told_of_a_table_goes_with_its_name(
+    master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told of another table, or of one that was gone, and the table that differs was not named."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    master.record()
+    replay = Replay(master.folder, *slave, redis_url)
+
+    def differing() -> dict[str, str]:
+        master.record()
+        replay.apply()
+        return {one.table.name: one.reason for one in RejectStore.of(replay.pair, replay.session).differing()}
+
+    for name in ("t", "u"):
+        master.run(f"CREATE TABLE {name} (id int PRIMARY KEY, c decimal(9,2))", f"INSERT INTO {name} VALUES (1, 1.25)")
+    rounded = (
+        "ALTER TABLE t MODIFY c int",
+        "ALTER TABLE t MODIFY c decimal(9,2)",
+        "INSERT INTO t VALUES (2, 2)",
+    )
+    swapped = "RENAME TABLE t TO x, u TO t, x TO u"
+    master.run(*rounded)
+    assert differing().keys() == {"t"}
+    master.run(swapped)
+    told = differing()
+    assert told.keys() == {"u"}
+    assert '"public.u"' in told["u"]
+    assert "public.t" not in told["u"]
+    # In one window.
+    master.run(*rounded, "RENAME TABLE t TO v")
+    assert differing().keys() == {"u", "v"}
+    master.run("DROP TABLE u", *(each.replace(" t", " v") for each in rounded[:2]), "DROP TABLE v")
+    assert differing() == {}
