@@ -294,6 +294,24 @@ def test_a_partition_that_is_emptied_after_a_change_of_its_table_loses_its_rows(
     }  # fmt: skip
 
 
+def test_rows_come_with_a_partitioned_table_that_is_attached(any_master: Master) -> None:
+    any_master.sql(
+        "CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE half (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE half_0 PARTITION OF half FOR VALUES FROM (0) TO (10)",
+    )
+    any_master.register("parts")
+    any_master.sql("INSERT INTO half VALUES (1, 'a')", "SELECT demo_check_structure()")
+    after = any_master.last_key()
+    any_master.sql(
+        "ALTER TABLE parts ATTACH PARTITION half FOR VALUES FROM (0) TO (20)", "SELECT demo_check_structure()"
+    )
+    # The comparison empties the bounds first.
+    come = [(item.table.name, item.action, item.guid) for item in any_master.items(after)]
+    assert come[-1:] == [("parts", "INSERT", "1")]
+    assert {action for _, action, _ in come[:-1]} <= {"DELETE WHERE"}
+
+
 TYPES = """
 CREATE SCHEMA other;
 CREATE TYPE mood AS ENUM ('sad', 'ok');

@@ -355,18 +355,20 @@ AS $sluice$
         OR EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND (NOT p.followed OR p.bound IS NULL))
 $sluice$;
 
--- The added partitions with rows. p_in_ddl: all of them; otherwise those that may have rows which no trigger saw:
--- attached, or rewritten since they were created (for example by a TRUNCATE).
+-- The added partitions with rows. p_in_ddl: all of them; otherwise those that may have rows which no trigger saw: attached
+-- (also with a partition above), or rewritten since they were created (for example by a TRUNCATE).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_come(p_relid oid, p_in_ddl boolean) RETURNS SETOF oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT l.leaf FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf)
     WHERE NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = l.leaf AND p.followed)
       AND (CASE WHEN p_in_ddl THEN pg_relation_size(l.leaf) > 0
-           ELSE pg_relation_filenode(l.leaf) <> l.leaf OR (pg_relation_size(l.leaf) > 0 AND NOT EXISTS (
-               -- CREATE TABLE ... PARTITION OF makes the columns in one go with the table, ATTACH changes them again.
-               SELECT FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0
-               WHERE y.typrelid = l.leaf AND a.xmin = y.xmin AND a.cmin = y.cmin)) END)
+           ELSE pg_relation_filenode(l.leaf) <> l.leaf OR (pg_relation_size(l.leaf) > 0 AND EXISTS (
+               -- CREATE TABLE ... PARTITION OF makes the columns in one go with the table, ATTACH changes them again: of the
+               -- partition itself, or of the one that was attached with it.
+               SELECT FROM pg_partition_ancestors(l.leaf) n WHERE n.relid <> p_relid AND NOT EXISTS (
+                   SELECT FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0
+                   WHERE y.typrelid = n.relid AND a.xmin = y.xmin AND a.cmin = y.cmin))) END)
     ORDER BY 1
 $sluice$;
 
