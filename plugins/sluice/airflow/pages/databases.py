@@ -60,8 +60,8 @@ FIRST_SECONDS = 1.0
 """How long a page of many slaves waits for databases that never answered before."""
 AGAIN_SECONDS = 10.0
 """How often a database is asked for such pages."""
-LATELY = 3
-"""An answer that is this many times as old was not asked for by the last pages."""
+LATELY_SECONDS = 30.0
+"""An older answer was not asked for by the last pages."""
 
 Seen = TypeVar("Seen")
 Made = TypeVar("Made")
@@ -159,7 +159,7 @@ class Databases:
             urgent = switched or (str(replication.prefix), name) in now
             age = time.monotonic() - cache.read_at
             if not cache.asked and age >= (FRESH_SECONDS if urgent else AGAIN_SECONDS):
-                new, cache.asked = urgent or age >= LATELY * AGAIN_SECONDS, True
+                new, cache.asked = urgent or age >= LATELY_SECONDS, True
                 asking = ASKING.submit(_ask, cache, replication, name)
                 first += [asking] if new else []
         wait(first, timeout=FIRST_SECONDS)
