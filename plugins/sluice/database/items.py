@@ -48,7 +48,9 @@ def oversized(items: pa.Table) -> list[Oversized]:
 
 
 def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(array, pa.ChunkedArray):
+        return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()  # which copies
+    return array
 
 
 def key_texts(key: Sequence[pa.Array]) -> pa.Array:
