@@ -122,7 +122,8 @@ class PairRejects:
         self._keys: dict[TableName, frozenset[str]] = {}
         """Keys of the rows that have open rejects."""
         self._tables: frozenset[TableName] = frozenset()
-        self._differing: list[str] = []
+        self._differing: list[tuple[TableName, str]] = []
+        """Tables that are known to differ, and why."""
         self._next_check = 0.0
         self._limiter = LogLimiter(log)
 
@@ -210,7 +211,11 @@ class PairRejects:
     @property
     def tables_differing(self) -> list[str]:
         """For each table that is known to differ: why, and what to do."""
-        return self._differing
+        return [reason for _, reason in self._differing]
+
+    def differs(self, table: TableName) -> bool:
+        """Whether the table is known to differ: its rows may be other ones than its changes expect."""
+        return any(table == one for one, _ in self._differing)
 
     def committed(self, rejects: Iterable[Rejected]) -> None:
         """To be called when what `put` wrote is committed."""
@@ -221,7 +226,7 @@ class PairRejects:
                 self._limiter.log(logging.INFO, f"decided {table}", text)
                 continue
             if reject.change.action is Action.DIFFER:
-                self._differing = [*self._differing, reject.reason]
+                self._differing = [*self._differing, (table, reject.reason)]
             else:
                 self._tables |= {table}
             self._keys[table] = self._keys.get(table, frozenset()).union(key_texts(reject.change))
@@ -296,7 +301,7 @@ class PairRejects:
         for reject in rejects:
             keys.setdefault(reject.table, set()).update(reject.keys)
         self._keys = {table: frozenset(texts) for table, texts in keys.items()}
-        self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
+        self._differing = [(reject.table, reject.reason) for reject in rejects if reject.action == Action.DIFFER]
         self._tables = frozenset(reject.table for reject in rejects if reject.action != Action.DIFFER)
 
     def _transaction(self) -> AbstractContextManager[Session]:

@@ -69,11 +69,12 @@ def isolated(
     checkpoint: Checkpoint,
     before: Reasons,
     *,
-    altered: bool,
+    alone: bool,
 ) -> Reasons:
     """Adds the failing table to `before`. Raises `failure` if the slave must stop, and `table-not-isolated`.
 
-    `altered`: whether it failed while its definition was being changed; by default it is isolated then.
+    `alone`: whether it is isolated by default: its definition was being changed, or it is known to differ, so that its
+    changes cannot be expected to fit.
     A table whose transformation was changed since it was loaded is always isolated: a load must follow anyway. If the
     slave's foreign keys are switched off, they refuse nothing meanwhile.
     """
@@ -84,7 +85,7 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    alone = altered or isinstance(failure, ChangeTooLarge | TableRefused | TableGone | NoColumns)
+    alone = alone or isinstance(failure, ChangeTooLarge | TableRefused | TableGone | NoColumns)
     by_default = ISOLATE if alone else STOP
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:

@@ -299,7 +299,7 @@ class WindowApplier:
             self.sessions,
             failed.checkpoint,
             failed.attempt.isolated,
-            altered=failed.altering is not None,
+            alone=failed.altering is not None or self.pair_rejects.differs(table),
         )
         return failed.attempt.with_isolated(isolated, failed.begin)
 

@@ -58,10 +58,15 @@ class Replay:
 
     def apply(self) -> None:
         """Applies up to the stream's end."""
-        end = StreamQueue(StreamSession(self.folder), self.pair.prefix, "").take()
         with Applying(self, ThreadExecutor(2)):
-            until(lambda: self.failure is not None or self._covers(end))
+            self.await_current()
+
+    def await_current(self) -> None:
+        """Returns when a running apply has the stream's end. Raises what ended it."""
+        end = StreamQueue(StreamSession(self.folder), self.pair.prefix, "").take()
+        until(lambda: self.failure is not None or self._covers(end))
         if self.failure is not None:
+            self.raised = self.failure
             raise self.failure
 
     def _covers(self, end: StreamPosition) -> bool:
@@ -227,3 +232,27 @@ def test_what_is_told_of_a_table_goes_with_its_name(
     assert differing().keys() == {"u", "v"}
     master.run("DROP TABLE u", *(each.replace(" t", " v") for each in rounded[:2]), "DROP TABLE v")
     assert differing() == {}
+
+
+@pytest.mark.long
+def test_a_table_that_is_told_to_differ_stops_no_other_at_its_next_change(
+    master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    master.record()
+    replay = Replay(master.folder, *slave, redis_url)
+    master.run("CREATE TABLE t (id int PRIMARY KEY, c decimal(9,2))", "INSERT INTO t VALUES (1, 1.25)")
+    master.run("CREATE TABLE u (id int PRIMARY KEY)", "ALTER TABLE t MODIFY c varbinary(20)")
+    master.record()
+    with Applying(replay, ThreadExecutor(2)) as running:
+        replay.await_current()
+        assert [one.table.name for one in RejectStore.of(replay.pair, replay.session).differing()] == ["t"]
+        until(lambda: running.in_normal_mode)
+        # The value that this change expects is not there.
+        master.run("UPDATE t SET c = 'another' WHERE id = 1", "INSERT INTO u VALUES (1)")
+        master.record()
+        replay.await_current()
+    place = "public.u" if slave[0] == "postgres" else "u"
+    assert [tuple(row) for row in replay.session.execute(f"SELECT id FROM {place}".encode()).fetchall()] == [(1,)]
+    states = CheckpointStore.of(replay.pair, replay.session).configured().tables
+    assert [table.name for table in states.reasons] == ["t"]
