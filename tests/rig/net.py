@@ -16,6 +16,7 @@ import redis
 
 from sluice import config
 from sluice.capture import reconcile, resources
+from sluice.configuration.mistakes import ConfigError
 from sluice.configuration.model import Endpoint, Replication, SlaveConfig
 from sluice.coordination import redis_store
 from sluice.load import steps
@@ -64,7 +65,10 @@ class Net:
         for number, text in enumerate(texts):
             (self.folder / f"{number}.yaml").write_text(text)
         with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(self.folder)):
-            self.replications = {str(one.prefix): one for one in config.survey().replications}
+            configured = config.survey()
+        if configured.mistakes:
+            raise ConfigError(configured.mistakes)
+        self.replications = {str(one.prefix): one for one in configured.replications}
         for one in self.replications.values():
             places: list[Endpoint | SlaveConfig] = [one.master, *one.slaves.values()]
             for place in places:
