@@ -66,7 +66,7 @@ def state(token: str) -> str:
 
 def load(token: str) -> bool:
     """Starts the first load once Airflow has read the file, and waits for its end."""
-    say(f"Loading {SLAVE} of {PREFIX}: customers, orders, lines and others.")
+    say(f"Loads the slave {SLAVE} of the replication {PREFIX}: customers, orders and others, for about a minute.")
     runs, run = "/api/v2/dags/initial_update/dagRuns", f"welcome__{time.time_ns()}"
     wanted = {"logical_date": None, "dag_run_id": run, "conf": {"prefix": PREFIX, "slave": SLAVE}}
     while True:

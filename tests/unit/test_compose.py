@@ -173,7 +173,8 @@ def test_airflow_writes_no_password_into_its_log(
 
 
 def test_no_command_of_compose_needs_a_variable() -> None:
-    assert re.findall(r"(?<!\$)\$(?!\$|\{\w+:-)", TEXT) == []
+    read = re.sub(r"(?m)^ *#.*", "", TEXT)
+    assert re.findall(r"(?<!\$)\$(?!\$|\{\w+:-)", read) == []
 
 
 def made_secrets(folder: Path) -> "subprocess.CompletedProcess[str]":

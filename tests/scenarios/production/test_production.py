@@ -31,7 +31,7 @@ def test_two_commands_end_in_a_loaded_slave_and_say_where_the_pages_are(shape: S
 def test_a_second_up_changes_nothing(shape: Shape) -> None:
     before = shape.overview()["since"]
     assert "0 files made" in shape.compose("run", "--rm", "secrets")
-    assert "Loading" not in shape.up()
+    assert "Loads the slave" not in shape.up()
     assert shape.overview()["since"] == before
 
 
