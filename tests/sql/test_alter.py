@@ -330,7 +330,7 @@ def test_tables_exchange_their_schemas_with_indexes_and_sequences_of_equal_names
     before = [str(pair.described(TableName(schema, "t"))) for schema in ("live", "next")]
     for statement in ("live RENAME TO old", "next RENAME TO live", "old RENAME TO next"):
         pair.master.execute(f"ALTER SCHEMA {statement}")
-    # A comparison takes one table after another: the one whose name is taken goes aside within its schema.
+    # A comparison takes one table after another: the one in the way gets a passing name first.
     aside = before[0].replace('table="t"', 'table="aside"')
     after = [str(pair.described(TableName(schema, "t"))) for schema in ("next", "live")]
     moved = [(before[0], aside), (before[1], after[1]), (aside, after[0])]

@@ -199,8 +199,7 @@ class PairRejects:
         store = self._store()
         for reject in store.open() if self.any else ():
             if reject.table == cut.table:
-                differs = reject.action == Action.DIFFER
-                store.rename(reject.id, now, _differs(now, reject.content or "") if differs else reject.reason)
+                store.rename(reject.id, now, _reason(now, reject.action, reject.content, reject.reason))
         return [_renamed(reject, now) if reject.change.table == cut.table else reject for reject in new]
 
     def differing(self, cut: CutItem) -> Rejected:
@@ -319,7 +318,12 @@ def _differs(table: TableName, why: str) -> str:
     )
 
 
+def _reason(table: TableName, action: str, content: str | None, before: str) -> str:
+    """The reason of a reject whose table got this name: that of a DIFFER names the table to be loaded."""
+    return _differs(table, content or "") if action == Action.DIFFER else before
+
+
 def _renamed(reject: Rejected, table: TableName) -> Rejected:
-    differs = reject.change.action is Action.DIFFER
-    reason = _differs(table, reject.change.content or "") if differs else reject.reason
-    return replace(reject, change=replace(reject.change, table=table), reason=reason)
+    change = reject.change
+    reason = _reason(table, change.action, change.content, reject.reason)
+    return replace(reject, change=replace(change, table=table), reason=reason)

@@ -325,7 +325,7 @@ class Alterer:
         name = quoted(new.table.schema, new.table.name)
         key = [column.name for column in new.shape.key]
         key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
-        # A unique index of the slave is no key of its own: the master may have dropped it before.
+        # Only a primary key counts: the master may have dropped a unique index that the slave still has.
         primary = catalog.primary_key(self.connection, new.table)
         key_changes = key_changes and key_after(old, new, primary[1] if primary else ()) != key
         if key_changes and key_unknown(old, new):
