@@ -98,9 +98,7 @@ def run(args: argparse.Namespace) -> Report:
             figures += _load(servers, args) if "load" in chosen else []
             figures += _lag(servers, args) if "lag" in chosen else []
             setting |= servers.describe()
-    with _master() as server, server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT version()")
-        (setting["MariaDB"],) = cursor.fetchone() or ("",)
+    setting["MariaDB"] = subprocess.check_output([program("mariadbd"), "--version"], text=True).strip()
     return Report("binlog", figures, {**machine.describe(), **setting})
 
 
@@ -234,7 +232,7 @@ def _of_child(changes: int) -> Iterator[list[Run]]:
 
 
 @contextmanager
-def _recorded(servers: Servers, server: MariaDBServer) -> Iterator["_Recorded"]:
+def _recording(servers: Servers, server: MariaDBServer) -> Iterator["_Recorded"]:
     """Its log is recorded until the end of the block."""
     folder, log = servers.folder / f"stream-{server.port}", servers.folder / "recorder.log"
     folder.mkdir()
@@ -299,7 +297,7 @@ def _load(servers: Servers, args: argparse.Namespace) -> list[Figure]:
         with server.connect(DATABASE) as connection, connection.cursor() as cursor:
             cursor.execute(SALES.format(moment="datetime(6)"))
             cursor.execute(FILL.format(rows=rows))
-        master = stack.enter_context(_recorded(servers, server))
+        master = stack.enter_context(_recording(servers, server))
         store = redis.from_url(servers.redis_url, decode_responses=True)
         executor = SparkExecutor("sluice bench: load from MariaDB", servers.spark(args.spark_master))
         stack.callback(executor.stop)
@@ -534,7 +532,7 @@ def _lag(servers: Servers, args: argparse.Namespace) -> list[Figure]:
 
     with _master() as server:
         tables(server)
-        with _recorded(servers, server) as master, closing(_Ours(servers, args, master)) as side:
+        with _recording(servers, server) as master, closing(_Ours(servers, args, master)) as side:
             side.start()
             ours = measured("ours", server, side, lag.beats_of_postgres)
     with _master() as server, _master(server_id="2") as replica:

@@ -198,14 +198,19 @@ def test_statements_are_read_in_the_character_set_of_their_session(
     assert replay.session.execute(f'SELECT * FROM public."{name}{name}"'.encode()).fetchall() == [(3,)]
 
 
-@pytest.mark.long
-def test_what_is_told_of_a_table_goes_with_its_name(
+@pytest.fixture
+def replay(
     master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was told of another table, or of one that was gone, and the table that differs was not named."""
+) -> Replay:
+    """A slave of a stream that has begun."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     master.record()
-    replay = Replay(master.folder, *slave, redis_url)
+    return Replay(master.folder, *slave, redis_url)
+
+
+@pytest.mark.long
+def test_what_is_told_of_a_table_goes_with_its_name(master: Master, replay: Replay) -> None:
+    """It was told of another table, or of one that was gone, and the table that differs was not named."""
 
     def differing() -> dict[str, str]:
         master.record()
@@ -235,12 +240,7 @@ def test_what_is_told_of_a_table_goes_with_its_name(
 
 
 @pytest.mark.long
-def test_a_table_that_is_told_to_differ_stops_no_other_at_its_next_change(
-    master: Master, slave: tuple[str, ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    master.record()
-    replay = Replay(master.folder, *slave, redis_url)
+def test_a_table_that_is_told_to_differ_stops_no_other_at_its_next_change(master: Master, replay: Replay) -> None:
     master.run("CREATE TABLE t (id int PRIMARY KEY, c decimal(9,2))", "INSERT INTO t VALUES (1, 1.25)")
     master.run("CREATE TABLE u (id int PRIMARY KEY)", "ALTER TABLE t MODIFY c varbinary(20)")
     master.record()
@@ -252,7 +252,7 @@ def test_a_table_that_is_told_to_differ_stops_no_other_at_its_next_change(
         master.run("UPDATE t SET c = 'another' WHERE id = 1", "INSERT INTO u VALUES (1)")
         master.record()
         replay.await_current()
-    place = "public.u" if slave[0] == "postgres" else "u"
+    place = "public.u" if replay.slave.vendor == "postgres" else "u"
     assert [tuple(row) for row in replay.session.execute(f"SELECT id FROM {place}".encode()).fetchall()] == [(1,)]
     states = CheckpointStore.of(replay.pair, replay.session).configured().tables
     assert [table.name for table in states.reasons] == ["t"]
